@@ -36,14 +36,14 @@ type CostReportSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Profiles []string `json:"profiles,omitempty"`
 
-	// PriceListRef is the ConfigMap with the price list, under key prices.yaml.
+	// PriceListRef is the ConfigMap of the operator's namespace with the price list, under key prices.yaml.
 	// +required
-	PriceListRef OperatorObject `json:"priceListRef"`
+	PriceListRef ObjectRef `json:"priceListRef"`
 
-	// DirectoryRef is the ConfigMap with the mail address, team and leader of each user, under key people.yaml. Default: none, and
+	// DirectoryRef is the ConfigMap of the operator's namespace with the mail address, team and leader of each user, under key people.yaml. Default: none, and
 	// no personal pages.
 	// +optional
-	DirectoryRef *OperatorObject `json:"directoryRef,omitempty"`
+	DirectoryRef *ObjectRef `json:"directoryRef,omitempty"`
 
 	// Rankings are those of the page. Default: all of them.
 	// +optional
@@ -55,7 +55,7 @@ type CostReportSpec struct {
 
 	// GroupBy is what the rows of rankings stand for. Default: user, team and task.
 	// +optional
-	// +kubebuilder:default={user,team,task}
+	// +kubebuilder:default={User,Team,Task}
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
@@ -93,16 +93,6 @@ type CostReportSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// OperatorObject names an object in the operator's own namespace.
-type OperatorObject struct {
-	// Name of the object.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
-	Name string `json:"name"`
-}
-
 // ReportRanking is the figure by which rows are ranked.
 //
 // +kubebuilder:validation:Enum=Utilization;Cost;Waste
@@ -119,16 +109,16 @@ const (
 
 // ReportDimension is what the rows of a ranking stand for.
 //
-// +kubebuilder:validation:Enum=user;team;task
+// +kubebuilder:validation:Enum=User;Team;Task
 type ReportDimension string
 
 const (
 	// GroupByUser has a row for each owner of pods.
-	GroupByUser ReportDimension = "user"
+	GroupByUser ReportDimension = "User"
 	// GroupByTeam has a row for each profile.
-	GroupByTeam ReportDimension = "team"
+	GroupByTeam ReportDimension = "Team"
 	// GroupByTask has a row for each task, over its jobs and their restarts.
-	GroupByTask ReportDimension = "task"
+	GroupByTask ReportDimension = "Task"
 )
 
 // ReportFormat is a form of a report.
@@ -151,12 +141,9 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.to) && size(self.to) > 0) || (has(self.personal) && self.personal)",message="mail has no recipients: name some in to, or set personal"
 type ReportMail struct {
-	// SMTPSecretName is a Secret of type tideline.io/smtp in the operator's namespace: host, port, username, password, tls.
+	// SMTPSecretRef names a Secret of type tideline.io/smtp in the operator's namespace: host, port, username, password, tls.
 	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
-	SMTPSecretName string `json:"smtpSecretName"`
+	SMTPSecretRef ObjectRef `json:"smtpSecretRef"`
 
 	// From is the sender's address.
 	// +required
@@ -185,7 +172,7 @@ type ReportMail struct {
 // +operator-sdk:csv:customresourcedefinitions:resources={{ConfigMap,v1,""},{Secret,v1,""},{Event,v1,""}}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=cost,scope=Cluster,path=costreports,singular=costreport
+// +kubebuilder:resource:shortName=crep,scope=Cluster,path=costreports,singular=costreport
 // +kubebuilder:printcolumn:name="Last",type=date,JSONPath=`.status.last.to`
 // +kubebuilder:printcolumn:name="Total",type=string,JSONPath=`.status.last.total`
 // +kubebuilder:printcolumn:name="Util",type=string,JSONPath=`.status.last.utilization`

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -103,16 +104,24 @@ func undocumented(path string, s *apiextensionsv1.JSONSchemaProps, report func(p
 // The constants stand in where a definition without defaults admitted an object.
 func TestDefaultsAreThoseOfTheSchema(t *testing.T) {
 	spec := crds(t)["ElasticTrainingJob"].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
-	for path, want := range map[[2]string]int32{
-		{"elasticity", "cooldownSeconds"}:        v1alpha1.DefaultCooldownSeconds,
-		{"runPolicy", "completionGraceSeconds"}:  v1alpha1.DefaultCompletionGraceSeconds,
-		{"rendezvous", "joinTimeoutSeconds"}:     v1alpha1.DefaultJoinTimeoutSeconds,
-		{"rendezvous", "lastCallTimeoutSeconds"}: v1alpha1.DefaultLastCallTimeoutSeconds,
-		{"rendezvous", "readTimeoutSeconds"}:     v1alpha1.DefaultReadTimeoutSeconds,
+	for path, want := range map[string]int32{
+		"elasticity.growth.cooldownSeconds":         v1alpha1.DefaultCooldownSeconds,
+		"successPolicy.completionGraceSeconds":      v1alpha1.DefaultCompletionGraceSeconds,
+		"deadlines.belowMinSeconds":                 v1alpha1.DefaultBelowMinSeconds,
+		"restarts.max":                              v1alpha1.DefaultMaxRestarts,
+		"restarts.windowSeconds":                    v1alpha1.DefaultRestartWindowSeconds,
+		"framework.torchrun.joinTimeoutSeconds":     v1alpha1.DefaultJoinTimeoutSeconds,
+		"framework.torchrun.lastCallTimeoutSeconds": v1alpha1.DefaultLastCallTimeoutSeconds,
+		"framework.torchrun.readTimeoutSeconds":     v1alpha1.DefaultReadTimeoutSeconds,
+		"replicas":                                  v1alpha1.NoTarget,
 	} {
+		field := apiextensionsv1.JSONSchemaProps{Properties: spec}
+		for name := range strings.SplitSeq(path, ".") {
+			field = field.Properties[name]
+		}
 		var have int32
-		if err := json.Unmarshal(spec[path[0]].Properties[path[1]].Default.Raw, &have); err != nil || have != want {
-			t.Errorf("%v: the schema's default is %d (%v), the constant's %d", path, have, err, want)
+		if err := json.Unmarshal(field.Default.Raw, &have); err != nil || have != want {
+			t.Errorf("%s: the schema's default is %d (%v), the constant's %d", path, have, err, want)
 		}
 	}
 	merges := crds(t)["MergeJob"].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
@@ -128,7 +137,7 @@ func TestDefaultsAreThoseOfTheSchema(t *testing.T) {
 			t.Errorf("%s: the schema's default is %d (%v), the constant's %d", field, have, err, want)
 		}
 	}
-	if port := spec["rendezvous"].Properties["port"].Default; port != nil {
+	if port := spec["framework"].Properties["port"].Default; port != nil {
 		t.Errorf("the schema's default of the port is %s: it would hide whether somebody chose one", port.Raw)
 	}
 	if most := *spec["maxReplicas"].Maximum; most != v1alpha1.MaxWorkers {

@@ -1,6 +1,6 @@
 package v1alpha1
 
-// DefaultPort is the effective default of rendezvous.port. The schema states none, so that a port that a user chose can be told
+// DefaultPort is the effective default of framework.port. The schema states none, so that a port that a user chose can be told
 // from the default, which differs for jobs on the host's network.
 const DefaultPort int32 = 29400
 
@@ -12,9 +12,9 @@ const (
 	DefaultJoinTimeoutSeconds     int32 = 600
 	DefaultLastCallTimeoutSeconds int32 = 30
 	DefaultReadTimeoutSeconds     int32 = 300
-	DefaultBelowMinTimeoutSeconds int32 = 1800
+	DefaultBelowMinSeconds        int32 = 1800
 	DefaultMaxRestarts            int32 = 10
-	DefaultWindowSeconds          int32 = 86400
+	DefaultRestartWindowSeconds   int32 = 86400
 
 	DefaultMergeThreshold      int32 = 100
 	DefaultRunTimeoutSeconds   int32 = 7200
@@ -25,3 +25,6 @@ const (
 
 // MaxWorkers bounds minReplicas and maxReplicas.
 const MaxWorkers = 4096
+
+// NoTarget is the default of spec.replicas, which sets no number of workers to aim at.
+const NoTarget int32 = 1

@@ -146,7 +146,7 @@ const (
 	ReasonPriorityClassMissing = "PriorityClassMissing"
 	// ReasonQuotaExceeded: a Kubernetes ResourceQuota of the namespace leaves no room for the job's objects.
 	ReasonQuotaExceeded = "QuotaExceeded"
-	// ReasonSSHKeysForbidden: the operator may not create the Secret of rendezvous.sshKeys, because component ssh-keys is not
+	// ReasonSSHKeysForbidden: the operator may not create the Secret of framework.ssh, because component ssh-keys is not
 	// installed.
 	ReasonSSHKeysForbidden = "SSHKeysForbidden"
 	// ReasonNetworkPolicyForbidden: the operator may not create the NetworkPolicy of a job with networkPolicy Isolated, because

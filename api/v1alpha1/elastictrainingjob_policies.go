@@ -1,35 +1,18 @@
 package v1alpha1
 
-// ManagedByTideline and ManagedByMultiKueue are the values of runPolicy.managedBy.
-const (
-	ManagedByTideline   = "tideline.io/elastictrainingjob-controller"
-	ManagedByMultiKueue = "kueue.x-k8s.io/multikueue"
+import (
+	"slices"
+	"strconv"
+	"strings"
 )
 
-// RunPolicy says how long a job may take, whether it runs, and what happens to it when it ends.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.managedBy) == has(oldSelf.managedBy)",fieldPath=".managedBy",message="managedBy cannot be added or removed later, because two controllers would act on one job: delete the job and create it again"
-type RunPolicy struct {
-	// Suspend stops the job: its pods and PodGroups are deleted, after a checkpoint where one is configured, and its counters are
-	// kept. Set to false again, it starts its next attempt. Default false.
-	// +optional
-	// +kubebuilder:default=false
-	Suspend bool `json:"suspend,omitempty"`
-
-	// CleanPodPolicy says which pods are deleted when the job ends: None, Running (those that still run or wait) or All.
+// Cleanup says what remains of a job when it has ended.
+type Cleanup struct {
+	// PodPolicy says which pods are deleted when the job ends: None, Running (those that still run or wait) or All.
 	// Default Running.
 	// +optional
 	// +kubebuilder:default=Running
-	CleanPodPolicy CleanPodPolicy `json:"cleanPodPolicy,omitempty"`
-
-	// CompletionGraceSeconds is how long the other workers may take to end once the success policy is met, in seconds (torchrun's
-	// exit barrier is 300 s). The job succeeds when all have ended or the time has passed; a worker that fails within it
-	// fails the job, unless successPolicy is Any. Default 300, range 0 to 86400.
-	// +optional
-	// +kubebuilder:default=300
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=86400
-	CompletionGraceSeconds *int32 `json:"completionGraceSeconds,omitempty"`
+	PodPolicy CleanPodPolicy `json:"podPolicy,omitempty"`
 
 	// TTLSecondsAfterFinished is how long after its end the job is deleted, in seconds, with everything that it owns. Default:
 	// never. Range 0 to 31536000.
@@ -37,23 +20,26 @@ type RunPolicy struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
+}
 
-	// ActiveDeadlineSeconds is how long the job may train, in seconds, counted from when the core first ran in an attempt until the
+// Deadlines bound how long a job may train and wait.
+type Deadlines struct {
+	// ActiveSeconds is how long the job may train, in seconds, counted from when the core first ran in an attempt until the
 	// attempt ends, recovery included, and added up over all attempts; the clock stands still while the job waits for the first
 	// placement of an attempt, is suspended or preempted. The job fails when it has passed. Default: no limit. Range 1 to 31536000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
-	ActiveDeadlineSeconds *int32 `json:"activeDeadlineSeconds,omitempty"`
+	ActiveSeconds *int32 `json:"activeSeconds,omitempty"`
 
-	// SchedulingTimeoutSeconds is how long the core of an attempt may wait until all of it runs, in seconds. The job fails when it
+	// SchedulingSeconds is how long the core of an attempt may wait until all of it runs, in seconds. The job fails when it
 	// has passed. Default: no limit. Range 1 to 31536000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
-	SchedulingTimeoutSeconds *int32 `json:"schedulingTimeoutSeconds,omitempty"`
+	SchedulingSeconds *int32 `json:"schedulingSeconds,omitempty"`
 
-	// BelowMinTimeoutSeconds is how long a job whose core has run in the current attempt may be without a whole core, in
+	// BelowMinSeconds is how long a job whose core has run in the current attempt may be without a whole core, in
 	// seconds: fewer workers than minReplicas cannot train. The clock stops while the cause is a node that does not answer or
 	// that rejected a worker. Before the core ran, it is how long a core worker may be unable to start for its image or
 	// configuration. The job fails when it has passed. Default 1800, range 1 to 31536000.
@@ -61,9 +47,9 @@ type RunPolicy struct {
 	// +kubebuilder:default=1800
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
-	BelowMinTimeoutSeconds *int32 `json:"belowMinTimeoutSeconds,omitempty"`
+	BelowMinSeconds *int32 `json:"belowMinSeconds,omitempty"`
 
-	// ForceDeleteAfterSeconds is how long a node must have been unreachable before the operator deletes pods of the job by
+	// ForceDeleteSeconds is how long a node must have been unreachable before the operator deletes pods of the job by
 	// force that have to leave it, in seconds; so that their workers can be created again without an administrator. Danger: a
 	// machine that is cut off but still runs keeps the old worker beside the new one, and both may write to the same
 	// checkpoint. Set it only if machines that do not answer are switched off, or if the storage lets only one of the two
@@ -71,32 +57,27 @@ type RunPolicy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=86400
-	ForceDeleteAfterSeconds *int32 `json:"forceDeleteAfterSeconds,omitempty"`
+	ForceDeleteSeconds *int32 `json:"forceDeleteSeconds,omitempty"`
+}
 
-	// MaxRestarts is how many restarts within windowSeconds the job may cost; one more fails it. Only losses that count are
+// Restarts bounds how often failures may restart a training.
+type Restarts struct {
+	// Max is how many restarts within windowSeconds the job may cost; one more fails it. Only losses that count are
 	// counted (status.restarts); reported progress (annotation tideline.io/progress on worker 0's pod) forgives those before it.
 	// Default 10, range 0 to 100.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
-	MaxRestarts *int32 `json:"maxRestarts,omitempty"`
+	Max *int32 `json:"max,omitempty"`
 
-	// WindowSeconds is the sliding window in which restarts count against maxRestarts, in seconds. Default 86400, range 60 to
+	// WindowSeconds is the sliding window in which restarts count against max, in seconds. Default 86400, range 60 to
 	// 31536000.
 	// +optional
 	// +kubebuilder:default=86400
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=31536000
 	WindowSeconds *int32 `json:"windowSeconds,omitempty"`
-
-	// ManagedBy names the controller of the job: empty or tideline.io/elastictrainingjob-controller, Tideline;
-	// kueue.x-k8s.io/multikueue, Kueue, which runs the job in another cluster: Tideline then leaves the job and its status alone.
-	// Immutable.
-	// +optional
-	// +kubebuilder:validation:Enum=tideline.io/elastictrainingjob-controller;kueue.x-k8s.io/multikueue
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy is immutable, because two controllers would act on one job: delete the job and create it again"
-	ManagedBy string `json:"managedBy,omitempty"`
 }
 
 // CleanPodPolicy says which worker pods are deleted when a job ends.
@@ -114,25 +95,60 @@ const (
 )
 
 // SuccessPolicy says when a job has succeeded.
+type SuccessPolicy struct {
+	// Operator says how many of the targeted workers must succeed. All: each that belongs to the core. Any: one of them; no failure
+	// within the completion grace matters then. Default All.
+	// +optional
+	// +kubebuilder:default=All
+	Operator SuccessOperator `json:"operator,omitempty"`
+
+	// Targets are the workers that count. Default: worker 0.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:default={{indexes:"0"}}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	Targets []WorkerTarget `json:"targets,omitempty"`
+
+	// CompletionGraceSeconds is how long the other workers may take to end once the policy is met, in seconds (torchrun's
+	// exit barrier is 300 s). The job succeeds when all have ended or the time has passed; a worker that fails within it
+	// fails the job, unless operator is Any. Default 300, range 0 to 86400.
+	// +optional
+	// +kubebuilder:default=300
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	CompletionGraceSeconds *int32 `json:"completionGraceSeconds,omitempty"`
+}
+
+// SuccessOperator says how many of the targeted workers must succeed.
 //
-// +kubebuilder:validation:Enum=Master;AllWorkers;Any
-type SuccessPolicy string
+// +kubebuilder:validation:Enum=All;Any
+type SuccessOperator string
 
 const (
-	// SuccessPolicyMaster: worker 0 succeeded, and no other worker failed within the completion grace.
-	SuccessPolicyMaster SuccessPolicy = "Master"
-	// SuccessPolicyAllWorkers: every worker of the core succeeded, and no other worker failed within the completion grace.
-	SuccessPolicyAllWorkers SuccessPolicy = "AllWorkers"
-	// SuccessPolicyAny: one worker succeeded; no failure within the completion grace matters.
-	SuccessPolicyAny SuccessPolicy = "Any"
+	// SuccessOfAll: every targeted worker of the core.
+	SuccessOfAll SuccessOperator = "All"
+	// SuccessOfAny: one targeted worker.
+	SuccessOfAny SuccessOperator = "Any"
 )
+
+// WorkerTarget chooses workers of a job.
+type WorkerTarget struct {
+	// Indexes are indices of workers, and ranges of them, in rising order and parted by commas, as in 0,2-4 or 8-. A range without
+	// an end has all from its beginning on. 0- are all workers.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*(-)?$`
+	Indexes string `json:"indexes"`
+}
 
 // FailurePolicy says what Tideline does about lost workers. It does not decide whether a loss counts as a restart:
 // evictions, preemptions and lost nodes never count, the loss of worker 0 counts once for the job, any other counts. If a
 // loss both matches a rule that ends the job and exceeds the budget, the rule decides.
 type FailurePolicy struct {
 	// Rules are tried in their order; the first that matches decides. If no rule matches, the worker is replaced, as torchrun
-	// expects. With rendezvous.backend None, two rules follow yours: the job restarts on PodEvicted and on NodeLost, and
+	// expects. With framework.type Custom, two rules follow yours: the job restarts on PodEvicted and on NodeLost, and
 	// completes on TaskCompleted of worker 0.
 	// +optional
 	// +listType=atomic
@@ -184,9 +200,12 @@ type FailureRule struct {
 	// +kubebuilder:validation:items:MaxLength=128
 	OnReasons []string `json:"onReasons,omitzero"`
 
-	// OnWorkers limits the rule to some workers. Master: worker 0. Worker: the others. Default: all.
+	// Targets limit the rule to some workers. Default: all.
 	// +optional
-	OnWorkers WorkerRole `json:"onWorkers,omitempty"`
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	Targets []WorkerTarget `json:"targets,omitzero"`
 }
 
 // FailureAction is what Tideline does about a lost worker.
@@ -219,21 +238,9 @@ const (
 	OnPodEvicted FailureEvent = "PodEvicted"
 	// OnNodeLost: the pod's node is gone or does not answer, or its kubelet did not keep the pod when it started again.
 	OnNodeLost FailureEvent = "NodeLost"
-	// OnTaskCompleted: the worker succeeded. It has left, so that Ignore and RestartWorker change nothing; of worker 0 under
-	// successPolicy Master, whose success is the job's, only CompleteJob does.
+	// OnTaskCompleted: the worker succeeded. It has left, so that Ignore and RestartWorker change nothing; of worker 0, if its
+	// success is the job's, only CompleteJob does.
 	OnTaskCompleted FailureEvent = "TaskCompleted"
-)
-
-// WorkerRole tells worker 0 from the others.
-//
-// +kubebuilder:validation:Enum=Master;Worker
-type WorkerRole string
-
-const (
-	// WorkerRoleMaster is worker 0.
-	WorkerRoleMaster WorkerRole = "Master"
-	// WorkerRoleWorker is every other worker.
-	WorkerRoleWorker WorkerRole = "Worker"
 )
 
 // ExitCodes matches exit codes. As with training-operator's ExitCode policy, 1 to 127 are commonly permanent and 128 to 255,
@@ -264,10 +271,7 @@ const (
 	ExitCodesNotIn ExitCodesOperator = "NotIn"
 )
 
-// Checkpoint says how the training saves itself before workers leave. Immutable, because pods have read it when they were
-// created.
-//
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="checkpoint is immutable, because pods have read it when they were created: delete the job and create it again"
+// Checkpoint says how the training saves itself before workers leave. Pods read it when they are created.
 type Checkpoint struct {
 	// GraceSeconds is how long a worker that must leave trains on while worker 0 saves a checkpoint, in seconds. Worker 0
 	// reads the request in a file, and acknowledges by an annotation on its own pod; then, or when the time has passed, the
@@ -281,4 +285,34 @@ type Checkpoint struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600
 	GraceSeconds *int32 `json:"graceSeconds,omitempty"`
+}
+
+// Contains is true for a worker that the target chooses. What is no index and no range chooses none.
+func (t WorkerTarget) Contains(index int32) bool {
+	for part := range strings.SplitSeq(t.Indexes, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		from, err := strconv.ParseInt(first, 10, 32)
+		if err != nil || int64(index) < from {
+			continue
+		}
+		to := from
+		if isRange {
+			to = MaxWorkers
+			if n, err := strconv.ParseInt(last, 10, 32); err == nil {
+				to = n
+			}
+		}
+		if int64(index) <= to {
+			return true
+		}
+	}
+	return false
+}
+
+// CountsWorker is true for a worker that counts: one that a target chooses, or worker 0 if there are no targets.
+func (p *SuccessPolicy) CountsWorker(index int32) bool {
+	if len(p.Targets) == 0 {
+		return index == 0
+	}
+	return slices.ContainsFunc(p.Targets, func(t WorkerTarget) bool { return t.Contains(index) })
 }

@@ -8,8 +8,9 @@ import (
 )
 
 // JobPhase is where a job stands, in one word.
+// Clients must expect further phases.
 //
-// +kubebuilder:validation:Enum=Pending;Running;Suspended;Succeeded;Failed
+// +kubebuilder:validation:MaxLength=32
 type JobPhase string
 
 const (
@@ -36,6 +37,13 @@ type AttemptStatus struct {
 	MinReplicas int32 `json:"minReplicas"`
 	// MaxReplicas is the upper bound that torchrun agents were started with.
 	MaxReplicas int32 `json:"maxReplicas"`
+	// Tier that the attempt's pods have; empty while the job is stopped.
+	// +optional
+	// +kubebuilder:validation:MaxLength=40
+	Tier string `json:"tier,omitempty"`
+	// NprocPerNode is what spec.framework.nprocPerNode was when the attempt began; 0 for as many as a worker has GPUs.
+	// +optional
+	NprocPerNode int32 `json:"nprocPerNode,omitempty"`
 	// Model is the accelerator's model that every worker of the attempt runs on; empty where any will do, or a mix.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -264,10 +272,10 @@ type ElasticTrainingJobStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	ReadyReplicas int32 `json:"readyReplicas"`
-	// ReadyWorkers is the summary that `kubectl get` shows: ready/existing (min..max).
+	// Summary is what column Ready of `kubectl get` shows: ready/existing (min..max).
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
-	ReadyWorkers string `json:"readyWorkers,omitempty"`
+	Summary string `json:"summary,omitempty"`
 	// Place is the job's place among the gangs that wait in its queue, from 1; 0 when it does not wait.
 	// +optional
 	// +kubebuilder:default=0
@@ -277,10 +285,13 @@ type ElasticTrainingJobStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	RoomFrom string `json:"roomFrom,omitempty"`
-	// GPUs is the number of GPUs that ready workers hold.
+	// Accelerators is the number of accelerators that ready workers hold.
 	// +optional
 	// +kubebuilder:default=0
-	GPUs int64 `json:"gpus"`
+	Accelerators int64 `json:"accelerators"`
+	// Targeted is true once spec.replicas was another number than its default, and thus sets how many workers to aim at.
+	// +optional
+	Targeted bool `json:"targeted,omitempty"`
 	// Selector selects the job's worker pods, for the scale subresource.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
@@ -292,7 +303,7 @@ type ElasticTrainingJobStatus struct {
 	// Incident is the last restart that may restart the containers of other workers too, as the loss of worker 0 does.
 	// +optional
 	Incident *Incident `json:"incident,omitempty"`
-	// RestartTimes are the restarts that count against maxRestarts now, oldest first: those since the last progress, within
+	// RestartTimes are the restarts that count against restarts.max now, oldest first: those since the last progress, within
 	// windowSeconds as of the last restart.
 	// +optional
 	// +listType=atomic
@@ -337,7 +348,7 @@ type ElasticTrainingJobStatus struct {
 	// +optional
 	RunningSince *metav1.Time `json:"runningSince,omitempty"`
 	// ActiveSeconds is how long earlier attempts trained, recovery included, in seconds, which counts against
-	// activeDeadlineSeconds.
+	// deadlines.activeSeconds.
 	// +optional
 	ActiveSeconds int64 `json:"activeSeconds,omitempty"`
 	// BelowMinSince is when the core, having run in the current attempt, was first seen not to be whole while no node was to blame;

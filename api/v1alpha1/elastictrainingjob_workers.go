@@ -4,22 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Rendezvous configures how workers find each other. Immutable, because running workers have read it when they started.
+// Framework says how workers find each other, and how many processes each runs.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.sshKeys) || !self.sshKeys || (has(self.backend) && self.backend == 'None')",fieldPath=".sshKeys",message="sshKeys needs backend None, because torchrun's workers do not log in to each other: set backend to None or remove sshKeys"
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="rendezvous is immutable, because running workers have read it when they started: delete the job and create it again"
-type Rendezvous struct {
-	// Backend by which workers find each other: C10d, torchrun's; None, for MPI, Horovod, JAX and others, whose workers are told
-	// each other's names by Volcano's variables and a hosts file (/etc/tideline/hosts). Default C10d.
+// +kubebuilder:validation:XValidation:rule="!has(self.ssh) || self.ssh != 'KeyPair' || (has(self.type) && self.type == 'Custom')",fieldPath=".ssh",message="ssh KeyPair needs type Custom, because torchrun's workers do not log in to each other: set type to Custom or remove ssh"
+// +kubebuilder:validation:XValidation:rule="!has(self.torchrun) || !has(self.type) || self.type == 'Torchrun'",fieldPath=".torchrun",message="torchrun is for type Torchrun: set type to Torchrun or remove torchrun"
+type Framework struct {
+	// Type by which workers find each other. Torchrun: by its rendezvous, whose store is on worker 0. Custom, for MPI, Horovod, JAX
+	// and others: Volcano's variables and a hosts file (/etc/tideline/hosts) tell workers each other's names. Default Torchrun.
 	// +optional
-	// +kubebuilder:default=C10d
-	Backend RendezvousBackend `json:"backend,omitempty"`
-
-	// SSHKeys mounts a key pair, made for the job, at /etc/tideline/ssh of every worker, for MPI launchers; it needs backend None,
-	// and the operator needs the rights of component ssh-keys. Default false.
-	// +optional
-	// +kubebuilder:default=false
-	SSHKeys bool `json:"sshKeys,omitempty"`
+	// +kubebuilder:default=Torchrun
+	Type FrameworkType `json:"type,omitempty"`
 
 	// Port of the rendezvous store, or of JAX's coordinator, on worker 0. Default 29400; where the template sets hostNetwork, a port
 	// from 20000 to 29999, but never 29400, that follows from the job's UID, so that jobs on one node seldom collide. Range 1024 to
@@ -29,6 +23,51 @@ type Rendezvous struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
 
+	// NprocPerNode is the number of processes that torchrun starts in each worker (PET_NPROC_PER_NODE), and of slots in the hostfile
+	// of type Custom. Default: the number of GPUs of the training container, else 1. Range 1 to 256. A change takes effect with the
+	// next attempt.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=256
+	NprocPerNode *int32 `json:"nprocPerNode,omitempty"`
+
+	// Torchrun sets timeouts of type Torchrun. Default: those of its fields.
+	// +optional
+	Torchrun *Torchrun `json:"torchrun,omitempty"`
+
+	// SSH chooses what MPI launchers log in with. KeyPair mounts a key pair, made for the job, at /etc/tideline/ssh of every worker;
+	// it needs type Custom, and the operator needs the rights of component ssh-keys. Default None.
+	// +optional
+	// +kubebuilder:default=None
+	SSH SSHAccess `json:"ssh,omitempty"`
+}
+
+// FrameworkType is how workers find each other.
+//
+// +kubebuilder:validation:Enum=Torchrun;Custom
+type FrameworkType string
+
+const (
+	// FrameworkTorchrun is torchrun's rendezvous with its store on worker 0.
+	FrameworkTorchrun FrameworkType = "Torchrun"
+	// FrameworkCustom leaves it to the training.
+	FrameworkCustom FrameworkType = "Custom"
+)
+
+// SSHAccess is what workers log in to each other with.
+//
+// +kubebuilder:validation:Enum=None;KeyPair
+type SSHAccess string
+
+const (
+	// SSHNone: workers do not log in to each other.
+	SSHNone SSHAccess = "None"
+	// SSHKeyPair is a key pair that is made for the job.
+	SSHKeyPair SSHAccess = "KeyPair"
+)
+
+// Torchrun sets timeouts of torchrun's rendezvous.
+type Torchrun struct {
 	// JoinTimeoutSeconds is how long an agent waits for a rendezvous to complete, in seconds (torchrun's join_timeout).
 	// Default 600, range 30 to 86400.
 	// +optional
@@ -53,7 +92,7 @@ type Rendezvous struct {
 	// +kubebuilder:validation:Maximum=86400
 	ReadTimeoutSeconds *int32 `json:"readTimeoutSeconds,omitempty"`
 
-	// RdzvConf is further configuration of the rendezvous backend, as in training-operator's elasticPolicy. Default none.
+	// RdzvConf is further configuration of the rendezvous, as in training-operator's elasticPolicy. Default none.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
@@ -62,18 +101,6 @@ type Rendezvous struct {
 	RdzvConf []RdzvConf `json:"rdzvConf,omitzero"`
 }
 
-// RendezvousBackend is how workers find each other.
-//
-// +kubebuilder:validation:Enum=C10d;None
-type RendezvousBackend string
-
-const (
-	// BackendC10d is torchrun's rendezvous with its store on worker 0.
-	BackendC10d RendezvousBackend = "C10d"
-	// BackendNone leaves it to the training.
-	BackendNone RendezvousBackend = "None"
-)
-
 // RdzvConf is one key=value pair of torchrun's --rdzv-conf.
 type RdzvConf struct {
 	// Key, for example close_timeout. Refused: is_host, join_timeout, last_call_timeout and read_timeout, which Tideline sets.
@@ -81,7 +108,7 @@ type RdzvConf struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9_]*$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['is_host', 'join_timeout', 'last_call_timeout', 'read_timeout'])",messageExpression="'key ' + self + ' is set by Tideline: remove it; the timeouts have fields of their own in spec.rendezvous'"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['is_host', 'join_timeout', 'last_call_timeout', 'read_timeout'])",messageExpression="'key ' + self + ' is set by Tideline: remove it; the timeouts have fields of their own in spec.framework.torchrun'"
 	Key string `json:"key"`
 
 	// Value, without a comma or an equals sign, which separate pairs.
@@ -106,12 +133,12 @@ type Master struct {
 
 // Accelerator lists the accepted models of accelerator.
 type Accelerator struct {
-	// Resource that the models are of. Default nvidia.com/gpu.
+	// ResourceName is the resource that the models are of. Default nvidia.com/gpu.
 	// +optional
 	// +kubebuilder:default="nvidia.com/gpu"
 	// +kubebuilder:validation:MaxLength=316
-	Resource string `json:"resource,omitempty"`
-	// Accepted models, in the order of preference, as nodes name them in label nvidia.com/gpu.product, or
+	ResourceName string `json:"resourceName,omitempty"`
+	// Models that are accepted, in the order of preference, as nodes name them in label nvidia.com/gpu.product, or
 	// amd.com/gpu.product-name for amd.com/gpu; the operator's configuration may name labels of other resources.
 	// +required
 	// +listType=set
@@ -120,10 +147,22 @@ type Accelerator struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	Models []string `json:"models"`
-	// Mixed allows workers of one attempt to run on different models. Otherwise each attempt uses one (status.attempt.model): the
-	// first listed at first; while nothing is placed and the core does not fit on it, the first listed on which it fits. Default
-	// false.
+	// Mixing chooses whether workers of one attempt may run on different models. Forbidden: each attempt uses one
+	// (status.attempt.model): the first listed at first; while nothing is placed and the core does not fit on it, the first
+	// listed on which it fits. Allowed: any listed model, for each worker. Default Forbidden.
 	// +optional
-	// +kubebuilder:default=false
-	Mixed bool `json:"mixed,omitempty"`
+	// +kubebuilder:default=Forbidden
+	Mixing ModelMixing `json:"mixing,omitempty"`
 }
+
+// ModelMixing chooses whether workers of one attempt may run on different models.
+//
+// +kubebuilder:validation:Enum=Forbidden;Allowed
+type ModelMixing string
+
+const (
+	// MixingForbidden lets each attempt use one model.
+	MixingForbidden ModelMixing = "Forbidden"
+	// MixingAllowed lets each worker use any listed model.
+	MixingAllowed ModelMixing = "Allowed"
+)

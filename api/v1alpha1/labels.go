@@ -6,8 +6,8 @@ const (
 	LabelJob = "tideline.io/job"
 	// LabelWorkerIndex holds the index of a worker pod, "0" to maxReplicas-1.
 	LabelWorkerIndex = "tideline.io/worker-index"
-	// LabelRole holds RoleCore or RoleSurplus.
-	LabelRole = "tideline.io/role"
+	// LabelPart holds PartCore or PartSurplus.
+	LabelPart = "tideline.io/part"
 	// LabelAttempt names the attempt whose rendezvous a worker pod joins, as AttemptStatus.ID writes it.
 	LabelAttempt = "tideline.io/attempt"
 	// LabelTask holds the task of the job that a worker pod is of.
@@ -17,7 +17,7 @@ const (
 	LabelOwnerHash = "tideline.io/owner-hash"
 )
 
-// Labels on what Tideline creates for a MergeJob, besides LabelRole, LabelWorkerIndex, LabelAttempt and LabelOwnerHash.
+// Labels on what Tideline creates for a MergeJob, besides LabelPart, LabelWorkerIndex, LabelAttempt and LabelOwnerHash.
 const (
 	// LabelMerge holds the name of the MergeJob that an object belongs to.
 	LabelMerge = "tideline.io/merge"
@@ -46,12 +46,12 @@ const IncrementsFile = "/etc/tideline/increments/increments.gz"
 // AnnotationOwner holds the owner of a worker pod's job.
 const AnnotationOwner = "tideline.io/owner"
 
-// Values of LabelRole. A worker's role is fixed for the life of its pod.
+// Values of LabelPart. A worker belongs to one part for the life of its pod.
 const (
-	// RoleCore marks workers below the attempt's minReplicas; Volcano places them all together or not at all.
-	RoleCore = "core"
-	// RoleSurplus marks workers from the attempt's minReplicas on; they give way to waiting gangs.
-	RoleSurplus = "surplus"
+	// PartCore marks workers below the attempt's minReplicas; Volcano places them all together or not at all.
+	PartCore = "core"
+	// PartSurplus marks workers from the attempt's minReplicas on; they give way to waiting gangs.
+	PartSurplus = "surplus"
 )
 
 // Annotations on worker 0's pod by which the training speaks to Tideline.

@@ -5,8 +5,9 @@ import (
 )
 
 // MergePhase is where a merge stands, in one word.
+// Clients must expect further phases.
 //
-// +kubebuilder:validation:Enum=Waiting;Queued;Starting;Running;Merged;TimedOut;Failed;Suspended
+// +kubebuilder:validation:MaxLength=32
 type MergePhase string
 
 const (
@@ -29,8 +30,9 @@ const (
 )
 
 // MergeOutcome is how a run, or an attempt of it, ended.
+// Clients must expect further outcomes.
 //
-// +kubebuilder:validation:Enum=Merged;TimedOut;Failed;Suspended;Withdrawn
+// +kubebuilder:validation:MaxLength=32
 type MergeOutcome string
 
 const (
@@ -93,6 +95,10 @@ type MergeRun struct {
 	MinReplicas int32 `json:"minReplicas"`
 	// MaxReplicas is the largest number of pods of the attempt.
 	MaxReplicas int32 `json:"maxReplicas"`
+	// Tier that the attempt's pods have.
+	// +optional
+	// +kubebuilder:validation:MaxLength=40
+	Tier string `json:"tier,omitempty"`
 	// ByHand is true for a run that annotation tideline.io/run-now called for.
 	// +optional
 	ByHand bool `json:"byHand,omitempty"`
@@ -224,6 +230,14 @@ type MergeJobStatus struct {
 	// Tier is the tier in effect.
 	// +optional
 	Tier string `json:"tier,omitempty"`
+	// Replicas is the number of pods that the run cannot do without; 0 without a run.
+	// +optional
+	// +kubebuilder:default=0
+	Replicas int32 `json:"replicas"`
+	// Selector selects the merge's pods, for the scale subresource.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Selector string `json:"selector,omitempty"`
 	// Weight of the merge when the status was last written; absent until the store was read.
 	// +optional
 	Weight *int64 `json:"weight,omitempty"`

@@ -8,18 +8,13 @@ import (
 // MergeJobSpec says which model to merge, when, and with what.
 //
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",messageExpression="'minReplicas (%d) must not exceed maxReplicas (%d): lower minReplicas or raise maxReplicas'.format([self.minReplicas, self.maxReplicas])"
-// +kubebuilder:validation:XValidation:rule="has(self.tier) == has(oldSelf.tier)",fieldPath=".tier",message="tier cannot be added or removed later, because pods carry its priority class from their creation: delete the job and create it again"
-// +kubebuilder:validation:XValidation:rule="has(self.owner) == has(oldSelf.owner)",fieldPath=".owner",message="owner cannot be added or removed later, because it is checked when the job is created: delete the job and create it again"
-// +kubebuilder:validation:XValidation:rule="has(self.ownerGroups) == has(oldSelf.ownerGroups)",fieldPath=".ownerGroups",message="ownerGroups cannot be added or removed later, because it records the owner's groups when the job was created: leave it unchanged, or delete the job and create it again"
-// +kubebuilder:validation:XValidation:rule="has(self.model) == has(oldSelf.model)",fieldPath=".model",message="model cannot be added or removed later, because the job's history belongs to it: delete the job and create it again"
 type MergeJobSpec struct {
 	// Model is the name of the model that is merged, as merge programs and people know it. Default: the name of the MergeJob.
-	// Immutable.
+	// It cannot change, because the history belongs to it.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="model is immutable: delete the job and create it again"
 	Model string `json:"model,omitempty"`
 
 	// TrainingTask names the training whose increments are merged, for people and reports. Tideline does not touch that training.
@@ -30,31 +25,27 @@ type MergeJobSpec struct {
 
 	// Tier is the importance of the model: by default exploratory, small-traffic or main-traffic, in rising order; the operator's
 	// configuration may define others. It decides the PriorityClass of the pods, and in the line each tier weighs twice the tier
-	// before it once a merge is due. Default: the configuration's default tier, exploratory unless it names another. Immutable.
+	// before it once a merge is due. Default: the configuration's default tier, exploratory unless it names another. A change takes
+	// effect at once, also for a run that has no place yet; a placed one keeps its tier. To raise it, a user needs the right to `approve` on the profile
+	// of the namespace.
 	// +optional
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="tier is immutable, because pods carry its priority class from their creation: delete the job and create it again"
 	Tier string `json:"tier,omitempty"`
 
-	// Owner is the user who owns the job, by the API server's name. Default: the user who creates it. To name another user
-	// requires the right to `assign-owner` on mergejobs of the namespace, for CI and GitOps accounts. If the operator runs
-	// without webhooks there is no default and the name is not checked, as condition OwnerChecked says. Immutable.
+	// Owner is the user who owns the merge, by the API server's name. Default: the user who creates it. To name another user
+	// requires the right to `assign-owner` on mergejobs of the namespace, for CI and GitOps accounts. A change concerns
+	// pods that are created from then on. If the operator runs without webhooks there is no default and the name is not checked,
+	// as condition OwnerChecked says.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="owner is immutable: delete the job and create it again"
 	Owner string `json:"owner,omitempty"`
 
-	// OwnerGroups are the groups of the owner that the members of any ResourceQuotaProfile named when the job was created. A
-	// webhook overwrites them, and leaves them empty if another user creates the job for its owner. If the operator runs
-	// without webhooks they do not count. Immutable.
+	// Submitter is the user who created the merge. A webhook records it, and restores it when an update leaves it out. Only a user
+	// with the right to `assign-owner` may create a merge with another submitter, as when a backup is restored. If the operator
+	// runs without webhooks it does not count.
 	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="ownerGroups is immutable, because it records the owner's groups when the job was created: leave it unchanged, or delete the job and create it again"
-	OwnerGroups []string `json:"ownerGroups,omitempty"`
+	Submitter *Submitter `json:"submitter,omitempty"`
 
 	// Pool is the Volcano Queue in which merges take turns; the operator's configuration lists the allowed ones. A run stays
 	// in the pool in which it began. Default tideline-merge.
@@ -69,9 +60,9 @@ type MergeJobSpec struct {
 	// +optional
 	Schedule *MergeSchedule `json:"schedule,omitempty"`
 
-	// Store is where increments and full models are. Immutable.
+	// Store is where increments and full models are. It cannot change, because the history belongs to it; its credentials can, and
+	// the new ones count from the next reading on.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="store is immutable, because Tideline checks the creator's right to its Secret only once, and the history belongs to this store: delete the job and create it again"
 	Store ModelStore `json:"store"`
 
 	// Weight adds to the weight that the age of the full model gives.
@@ -87,13 +78,13 @@ type MergeJobSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	Threshold *int32 `json:"threshold,omitempty"`
 
-	// MinReplicas is the number of pods that a merge cannot run without. Volcano places them all together or not at all. Default 1,
-	// range 1 to 4096.
+	// MinReplicas is the number of pods that a merge cannot run without. Volcano places them all together or not at all. `kubectl
+	// scale` sets it, and a PodDisruptionBudget with maxUnavailable or a percentage counts from it. Default 1, range 1 to 4096.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4096
-	MinReplicas int32 `json:"minReplicas"`
+	MinReplicas int32 `json:"minReplicas,omitempty"`
 
 	// MaxReplicas is the largest number of pods that the merge can use. Those beyond minReplicas are surplus: they are created once
 	// the others run, use what is free, and give way to any gang that waits. Default 1, range 1 to 4096.
@@ -101,7 +92,7 @@ type MergeJobSpec struct {
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4096
-	MaxReplicas int32 `json:"maxReplicas"`
+	MaxReplicas int32 `json:"maxReplicas,omitempty"`
 
 	// RunTimeoutSeconds is how long a merge may run, in seconds, counted from when all its pods run. Then Tideline stops it
 	// (TimedOut) and tries again after a back-off. Default 7200, range 1 to 604800 (a week).
@@ -215,50 +206,29 @@ type MergeWeight struct {
 
 // ModelStore is where the increments and the full models of one model are.
 //
-// +kubebuilder:validation:XValidation:rule="self.provider != 's3' || has(self.credentialsSecretName)",fieldPath=".credentialsSecretName",message="a store of provider s3 needs credentialsSecretName: name a Secret of this namespace with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; the operator's own identity is never used"
-// +kubebuilder:validation:XValidation:rule="self.provider == 's3' || !(has(self.region) || has(self.endpoint) || has(self.credentialsSecretName))",fieldPath=".provider",messageExpression="'region, endpoint and credentialsSecretName are for provider s3 and not for provider ' + self.provider + ': remove them'"
-// +kubebuilder:validation:XValidation:rule="self.provider != 'file' || self.bucket.startsWith('/')",fieldPath=".bucket",messageExpression="'bucket (' + self.bucket + ') must be an absolute path for provider file'"
-// +kubebuilder:validation:XValidation:rule="self.provider != 's3' || self.bucket.matches('^[a-z0-9][-a-z0-9.]{1,61}[a-z0-9]$')",fieldPath=".bucket",messageExpression="'bucket (' + self.bucket + ') must be the name of a bucket for provider s3: 3 to 63 lower-case letters, digits, dots and dashes'"
+// +kubebuilder:validation:XValidation:rule="has(self.s3) == (self.type == 'S3')",fieldPath=".s3",message="s3 goes with type S3, and with it alone: set type to S3 and describe the bucket in s3"
+// +kubebuilder:validation:XValidation:rule="has(self.file) == (self.type == 'File')",fieldPath=".file",message="file goes with type File, and with it alone: set type to File and name the folder in file"
 // +kubebuilder:validation:XValidation:rule="has(self.increments) && has(self.full) && self.increments != self.full",fieldPath=".increments",messageExpression=`'increments (%s) must be a folder, and another than full (%s)'.format([has(self.increments) ? self.increments : "", has(self.full) ? self.full : ""])`
 type ModelStore struct {
-	// Provider is s3, or file, where a bucket is a folder of the operator's own file system, for tests and demos; the operator must
-	// allow it (--allow-local-stores).
+	// Type is S3, or File, which is a folder of the operator's own file system, for tests and demos; the operator must allow it
+	// (--allow-local-stores).
 	// +required
-	Provider StoreProvider `json:"provider"`
+	Type StoreType `json:"type"`
 
-	// Bucket of the store.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=512
-	Bucket string `json:"bucket"`
+	// S3 describes the bucket of a store of type S3.
+	// +optional
+	S3 *S3Store `json:"s3,omitempty"`
 
-	// Prefix is the folder of the model in the bucket. Default: none.
+	// File describes the folder of a store of type File.
+	// +optional
+	File *FileStore `json:"file,omitempty"`
+
+	// Prefix is the folder of the model in the bucket or folder. Default: none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9!_.*'()/=-]*$`
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !('..' in self.split('/'))",messageExpression="'prefix (' + self + ') must be a path in the bucket: without a slash at its beginning, and without ..'"
 	Prefix string `json:"prefix,omitempty"`
-
-	// Region of the bucket. Default: us-east-1.
-	// +optional
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+$`
-	Region string `json:"region,omitempty"`
-
-	// Endpoint is the URL of an S3 server, of those that the operator's configuration allows. Default: AWS's own.
-	// +optional
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^https?://[A-Za-z0-9.\[\]:-]+/?$`
-	Endpoint string `json:"endpoint,omitempty"`
-
-	// CredentialsSecretName names a Secret of this namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if
-	// the credentials have one, AWS_SESSION_TOKEN. The user who creates the MergeJob must have the right to read it. The
-	// operator lists and reads objects with it, and writes none.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
-	CredentialsSecretName string `json:"credentialsSecretName,omitempty"`
 
 	// Increments is the folder of increments under prefix: each object is one, and their names rise. Default inc/.
 	// +optional
@@ -283,16 +253,62 @@ type ModelStore struct {
 	CompletionMarker string `json:"completionMarker,omitempty"`
 }
 
-// StoreProvider is the kind of a store.
+// S3Store is a bucket of a server that speaks S3.
+type S3Store struct {
+	// Bucket by its name.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][-a-z0-9.]{1,61}[a-z0-9]$')",messageExpression="'bucket (' + self + ') must be the name of a bucket: 3 to 63 lower-case letters, digits, dots and dashes'"
+	Bucket string `json:"bucket"`
+
+	// Region of the bucket. Default: us-east-1.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[a-z0-9-]+$`
+	Region string `json:"region,omitempty"`
+
+	// Endpoint is the URL of an S3 server, of those that the operator's configuration allows. Default: AWS's own.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^https?://[A-Za-z0-9.\[\]:-]+/?$`
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// CredentialsRef names a Secret of this namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if
+	// the credentials have one, AWS_SESSION_TOKEN. The user who names it must have the right to read it. The
+	// operator lists and reads objects with it, and writes none; its own identity is never used.
+	// +required
+	CredentialsRef ObjectRef `json:"credentialsRef"`
+}
+
+// FileStore is a folder of the operator's own file system.
+type FileStore struct {
+	// Path of the folder, from the root.
+	// +required
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",messageExpression="'path (' + self + ') must be absolute'"
+	Path string `json:"path"`
+}
+
+// ObjectRef names an object.
+type ObjectRef struct {
+	// Name of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Name string `json:"name"`
+}
+
+// StoreType is the kind of a store.
 //
-// +kubebuilder:validation:Enum=s3;file
-type StoreProvider string
+// +kubebuilder:validation:Enum=S3;File
+type StoreType string
 
 const (
 	// StoreS3 is a server that speaks S3.
-	StoreS3 StoreProvider = "s3"
+	StoreS3 StoreType = "S3"
 	// StoreFile is a folder of the operator's own file system.
-	StoreFile StoreProvider = "file"
+	StoreFile StoreType = "File"
 )
 
 // MergeJob merges the increments that a training writes into full models, in turn with the other merges of its pool.
@@ -301,6 +317,7 @@ const (
 // +operator-sdk:csv:customresourcedefinitions:resources={{Pod,v1,""},{ConfigMap,v1,""},{Event,v1,""},{PodGroup,v1beta1,podgroups.scheduling.volcano.sh}}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.minReplicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:resource:shortName=mj,categories=tideline,path=mergejobs,singular=mergejob
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.status.model`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.summary`
@@ -317,6 +334,8 @@ const (
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) + 7 + size(string(self.spec.maxReplicas - 1)) <= 63",fieldPath=".metadata.name",messageExpression="'name (%s) is too long (%s characters): the longest pod name, NAME-merge-%s, must not exceed 63 characters; shorten the name to %s characters or fewer'.format([self.metadata.name, string(size(self.metadata.name)), string(self.spec.maxReplicas - 1), string(56 - size(string(self.spec.maxReplicas - 1)))])"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".metadata.name",messageExpression="'name (' + self.metadata.name + ') must be a DNS-1035 label, because it becomes part of host names: lower-case letters, digits and dashes, beginning with a letter, without dots'"
+// +kubebuilder:validation:XValidation:rule="self.spec.store.type == oldSelf.spec.store.type && self.spec.store.increments == oldSelf.spec.store.increments && self.spec.store.full == oldSelf.spec.store.full && self.spec.store.completionMarker == oldSelf.spec.store.completionMarker && (has(self.spec.store.prefix) ? [self.spec.store.prefix] : []) == (has(oldSelf.spec.store.prefix) ? [oldSelf.spec.store.prefix] : []) && (has(self.spec.store.file) && has(self.spec.store.file.path) ? [self.spec.store.file.path] : []) == (has(oldSelf.spec.store.file) && has(oldSelf.spec.store.file.path) ? [oldSelf.spec.store.file.path] : []) && (has(self.spec.store.s3) && has(self.spec.store.s3.bucket) ? [self.spec.store.s3.bucket] : []) == (has(oldSelf.spec.store.s3) && has(oldSelf.spec.store.s3.bucket) ? [oldSelf.spec.store.s3.bucket] : []) && (has(self.spec.store.s3) && has(self.spec.store.s3.region) ? [self.spec.store.s3.region] : []) == (has(oldSelf.spec.store.s3) && has(oldSelf.spec.store.s3.region) ? [oldSelf.spec.store.s3.region] : []) && (has(self.spec.store.s3) && has(self.spec.store.s3.endpoint) ? [self.spec.store.s3.endpoint] : []) == (has(oldSelf.spec.store.s3) && has(oldSelf.spec.store.s3.endpoint) ? [oldSelf.spec.store.s3.endpoint] : [])",fieldPath=".spec.store",message="store cannot change, credentialsRef excepted, because the history belongs to it: delete the job and create it again"
+// +kubebuilder:validation:XValidation:rule="(has(self.spec.model) ? self.spec.model : self.metadata.name) == (has(oldSelf.spec.model) ? oldSelf.spec.model : self.metadata.name)",fieldPath=".spec.model",message="model cannot change, because the history belongs to it: delete the job and create it again"
 type MergeJob struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -339,4 +358,39 @@ type MergeJobList struct {
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []MergeJob `json:"items"`
+}
+
+// Place is the bucket or folder of the store; empty for one that the schema refuses.
+func (s *ModelStore) Place() string {
+	switch {
+	case s.S3 != nil:
+		return s.S3.Bucket
+	case s.File != nil:
+		return s.File.Path
+	}
+	return ""
+}
+
+// Server is the endpoint and the region of a store of type S3; empty for what its defaults give, and for other types.
+func (s *ModelStore) Server() (endpoint, region string) {
+	if s.S3 == nil {
+		return "", ""
+	}
+	return s.S3.Endpoint, s.S3.Region
+}
+
+// CredentialsSecret is the name of the Secret by which the store is read; empty for a store that needs none.
+func (s *ModelStore) CredentialsSecret() string {
+	if s.S3 == nil {
+		return ""
+	}
+	return s.S3.CredentialsRef.Name
+}
+
+// EffectiveTier is the tier that the pods of a placed run have, or else the tier that the spec asks for; empty for a default.
+func (j *MergeJob) EffectiveTier() string {
+	if run := j.Status.Run; run != nil && run.PlaceTime != nil && run.Tier != "" {
+		return run.Tier
+	}
+	return j.Spec.Tier
 }

@@ -7,37 +7,46 @@ import (
 
 // Standing orders the jobs of one tier that wait for their turn.
 //
-// +kubebuilder:validation:Enum=senior;staff;intern
+// +kubebuilder:validation:Enum=Senior;Staff;Intern
 type Standing string
 
 // Standings, the first to go first.
 const (
-	StandingSenior Standing = "senior"
-	StandingStaff  Standing = "staff"
-	StandingIntern Standing = "intern"
+	StandingSenior Standing = "Senior"
+	StandingStaff  Standing = "Staff"
+	StandingIntern Standing = "Intern"
+)
+
+// MemberKind tells users from groups of users.
+//
+// +kubebuilder:validation:Enum=User;Group
+type MemberKind string
+
+const (
+	// MemberUser is a user, who is the owner of the jobs.
+	MemberUser MemberKind = "User"
+	// MemberGroup is a group of users. A job counts for it if its owner created the job and was in the group then, and a profile
+	// already named the group.
+	MemberGroup MemberKind = "Group"
 )
 
 // ProfileMember is a user or a group of users of the team.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.user) != has(self.group)",message="a member is either a user or a group: set one of user and group, and leave the other out"
 type ProfileMember struct {
-	// User by the API server's name, who is the owner of the jobs.
-	// +optional
+	// Kind is User, who is the owner of the jobs, or Group. A job counts for a group if its owner created the job and was in the
+	// group then, and a profile already named the group.
+	// +required
+	Kind MemberKind `json:"kind"`
+
+	// Name of the user or group, as the API server knows it.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	User string `json:"user,omitempty"`
+	Name string `json:"name"`
 
-	// Group of users, as the API server knows it. A job counts for it if its owner created the job and was in the group then,
-	// and a profile already named the group.
+	// Standing orders the member's jobs among those of the same tier that wait for their turn: Senior before Staff, and Staff before
+	// Intern. Default Staff.
 	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Group string `json:"group,omitempty"`
-
-	// Standing orders the member's jobs among those of the same tier that wait for their turn: senior before staff, and staff before
-	// intern. Default staff.
-	// +optional
-	// +kubebuilder:default=staff
+	// +kubebuilder:default=Staff
 	Standing Standing `json:"standing,omitempty"`
 
 	// MaxTier is the highest tier that the member's jobs may have. Default: the highest of the profile.
@@ -74,12 +83,12 @@ type ProfileCaps struct {
 	// +kubebuilder:validation:MaxItems=32
 	PerJob []ResourceCap `json:"perJob,omitempty"`
 
-	// GPUHours are budgets of accelerator hours that one user may use in a window of time, by the ledger. Without a ledger
+	// AcceleratorHours are budgets of accelerator hours that one user may use in a window of time, by the ledger. Without a ledger
 	// they block no job.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
-	GPUHours []HourCap `json:"gpuHours,omitempty"`
+	AcceleratorHours []HourCap `json:"acceleratorHours,omitempty"`
 
 	// OtherWorkloads chooses whether pods outside Tideline's jobs, such as notebooks and PyTorchJobs, count for the user that
 	// their label names (ledger.userLabel of the operator's configuration): Count or Ignore. Default Count.

@@ -7,7 +7,7 @@ const (
 	ConditionNamespaceConflict = "NamespaceConflict"
 	// ConditionOvercommitted is present and True while queues have guarantees or fixed shares of more than the nodes have.
 	ConditionOvercommitted = "Overcommitted"
-	// ConditionBudgetExceeded is present and True while users have used up a budget of spec.caps.gpuHours, and Unknown while
+	// ConditionBudgetExceeded is present and True while users have used up a budget of spec.caps.acceleratorHours, and Unknown while
 	// their use is unknown.
 	ConditionBudgetExceeded = "BudgetExceeded"
 )

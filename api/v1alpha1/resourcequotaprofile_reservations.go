@@ -29,18 +29,15 @@ type ProfileReservation struct {
 	// +required
 	Until metav1.Time `json:"until"`
 
-	// ForTask is the name of the ElasticTrainingJob, in a namespace of the profile, that takes the room once it waits for room.
+	// JobRef names the ElasticTrainingJob, in a namespace of the profile, that takes the room once it waits for room.
 	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	ForTask string `json:"forTask"`
+	JobRef ObjectRef `json:"jobRef"`
 
-	// ForOwner is the owner of that ElasticTrainingJob, by the API server's name. A job with the same name and another owner
-	// gets nothing.
+	// Owner of that ElasticTrainingJob, by the API server's name. A job with the same name and another owner gets nothing.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	ForOwner string `json:"forOwner"`
+	Owner string `json:"owner"`
 
 	// Tier whose priority is used to gather room. Default: the tier of the profile's jobs that name none.
 	// +optional
@@ -50,8 +47,9 @@ type ProfileReservation struct {
 }
 
 // ReservationPhase is the state of a reservation.
+// Clients must expect further phases.
 //
-// +kubebuilder:validation:Enum=Gathering;Held;HandingOver;HandedOver;Expired
+// +kubebuilder:validation:MaxLength=32
 type ReservationPhase string
 
 // Phases of a reservation.

@@ -26,10 +26,12 @@ type ResourceQuotaProfileSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.filter(t, has(t.default) && t.default).size() <= 1",message="one tier at most may be the default: leave default out of the others"
 	Tiers []ProfileTier `json:"tiers,omitempty"`
 
-	// Members give users a standing, which orders waiting jobs, and a highest tier. A user in no entry has standing staff and
+	// Members give users a standing, which orders waiting jobs, and a highest tier. A user in no entry has standing Staff and
 	// may use all tiers of the profile. For a user in several entries the highest standing and the highest tier count.
 	// +optional
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	Members []ProfileMember `json:"members,omitempty"`
 
@@ -90,17 +92,29 @@ type ProfileQueue struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Parent string `json:"parent,omitempty"`
 
-	// FairSurplus lets waiting surplus of a queue below its share take the places of surplus of queues above theirs. False
-	// excludes this queue, in both directions. Default true.
+	// SurplusSharing chooses whether waiting surplus of a queue below its share takes the places of surplus of queues above theirs.
+	// Excluded leaves this queue out, in both directions. Default Fair.
 	// +optional
-	// +kubebuilder:default=true
-	FairSurplus *bool `json:"fairSurplus,omitempty"`
+	// +kubebuilder:default=Fair
+	SurplusSharing SurplusSharing `json:"surplusSharing,omitempty"`
 
 	// Reclaimable is false for a queue from which other queues cannot reclaim resources, however much it uses. Default true.
 	// +optional
 	// +kubebuilder:default=true
 	Reclaimable *bool `json:"reclaimable,omitempty"`
 }
+
+// SurplusSharing chooses whether surplus of a queue takes part in fair sharing.
+//
+// +kubebuilder:validation:Enum=Fair;Excluded
+type SurplusSharing string
+
+const (
+	// SurplusFair lets surplus take part.
+	SurplusFair SurplusSharing = "Fair"
+	// SurplusExcluded leaves it out.
+	SurplusExcluded SurplusSharing = "Excluded"
+)
 
 // ProfileTier is a tier that the team's jobs may have.
 type ProfileTier struct {

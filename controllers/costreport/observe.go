@@ -233,7 +233,7 @@ func (r *Reconciler) observeMails(ctx context.Context, v *view) error {
 		Retry: config.Seconds(r.config.Reports.MailRetrySeconds),
 	}}
 	if !m.Round.IsSettled() {
-		if v.server, m.Problem, err = r.readServer(ctx, wanted.SMTPSecretName); err != nil {
+		if v.server, m.Problem, err = r.readServer(ctx, wanted.SMTPSecretRef.Name); err != nil {
 			return err
 		}
 	}

@@ -68,7 +68,7 @@ func newMetrics(tiers config.Tiers, now func() time.Time, jobs toolscache.Store,
 			"Workers that made room for a gang that was not placed in time, by why they left.", labelReason,
 			[]string{losses.EvictionTold, losses.EvictionPreempted}),
 		restarts: counter("tideline_restarts_total",
-			"Restarts counted against runPolicy.maxRestarts, by cause.", labelCause, losses.RestartCauses()),
+			"Restarts counted against restarts.max, by cause.", labelCause, losses.RestartCauses()),
 		gpus:   newGPUTime(tiers, now),
 		phases: &phases{jobs: jobs, elected: elected},
 	}
@@ -130,7 +130,7 @@ func (m *metrics) holdGPUs(job *v1alpha1.ElasticTrainingJob, written *status) {
 func (m *metrics) forget(job types.NamespacedName) { m.gpus.hold(job, holding{}) }
 
 func (m *metrics) tierOf(job *v1alpha1.ElasticTrainingJob) string {
-	if tier, ok := m.tiers.InEffect(job.Spec.Tier, job.Status.Tier); ok {
+	if tier, ok := m.tiers.InEffect(job.EffectiveTier(), job.Status.Tier); ok {
 		return tier.Name
 	}
 	return noTier
@@ -258,8 +258,8 @@ func (p *phases) Collect(to chan<- prometheus.Metric) {
 	counts, awaiting := map[v1alpha1.JobPhase]int{}, 0
 	for _, o := range p.jobs.List() {
 		job, ok := o.(*v1alpha1.ElasticTrainingJob)
-		if !ok || job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue {
-			continue // Another cluster runs it, and counts it.
+		if !ok {
+			continue
 		}
 		phase := job.Status.Phase
 		if phase == "" {

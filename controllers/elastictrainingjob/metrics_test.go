@@ -148,7 +148,7 @@ func TestLabelsDoNotGrowWithUse(t *testing.T) {
 		job := jobNamed(fmt.Sprintf("job-%d", n))
 		job.Namespace, job.Spec.Owner, job.Status.Queue = fmt.Sprintf("ns-%d", n), fmt.Sprintf("user-%d", n), fmt.Sprintf("queue-%d", n)
 		job.Spec.Tier = []string{"", "exploratory", "small-traffic", "main-traffic", fmt.Sprintf("tier-%d", n)}[n%5]
-		written := &status{Attempt: &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 1}, ReadyReplicas: 1, GPUs: 1}
+		written := &status{Attempt: &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 1}, ReadyReplicas: 1, Accelerators: 1}
 		m.holdGPUs(job, written)
 		measured := describe.Measures{
 			Wait: ptr.To(time.Minute), Placement: ptr.To(time.Minute), Resizes: describe.ResizeCauses(),
@@ -234,9 +234,6 @@ func TestJobsAreCountedByPhase(t *testing.T) {
 		jobs = append(jobs, job)
 	}
 	jobs[1].Status.Reason = v1alpha1.ReasonAwaitingApproval
-	elsewhere := jobNamed("b")
-	elsewhere.Spec.RunPolicy.ManagedBy = v1alpha1.ManagedByMultiKueue
-	jobs = append(jobs, elsewhere)
 
 	m := metricsOf(newClock(), cached(jobs...))
 	g.Expect(testutil.CollectAndCompare(m.phases, strings.NewReader(`# HELP tideline_jobs `+
@@ -293,7 +290,7 @@ func TestATransitionIsCountedOnceItIsWritten(t *testing.T) {
 		Status: status{
 			Phase: v1alpha1.PhaseRunning, StartTime: &running, RunningSince: &running, WaitSeconds: ptr.To[int64](7), Restarts: 1,
 			Attempt:       &v1alpha1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(c.now.Add(-4 * time.Second)), MinReplicas: 2},
-			ReadyReplicas: 2, GPUs: 2,
+			ReadyReplicas: 2, Accelerators: 2,
 		},
 		Losses: []losses.Loss{{Restarts: 1, Cause: losses.RestartOOM}},
 	}

@@ -67,7 +67,7 @@ func (r *Reconciler) createSSHKeys(ctx context.Context, o jobstate.Observed, d t
 		return kube.ProblemOf(err, "make an ssh key pair")
 	}
 	return r.createUnread(ctx, d.Blueprint.SSHSecret(private, public), "Secret", v1alpha1.ReasonSSHKeysForbidden,
-		"rendezvous.sshKeys", "ssh-keys")
+		"framework.ssh", "ssh-keys")
 }
 
 // createNetworkPolicy creates the policy that isolates the job's workers.

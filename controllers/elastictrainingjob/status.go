@@ -98,7 +98,7 @@ func (r *Reconciler) tellChange(ctx context.Context, job *v1alpha1.ElasticTraini
 			logger = logger.V(1) // A job of a long queue may change its reason many times before its phase.
 		}
 		logger.Info("Job changed", "attempt", attempt, "queue", written.Queue,
-			"decision", written.Phase, "reason", written.Reason, "workers", written.ReadyWorkers, "message", written.Message)
+			"decision", written.Phase, "reason", written.Reason, "workers", written.Summary, "message", written.Message)
 	}
 	for _, e := range describe.EventsBetween(&job.Status, written) {
 		r.recorder.Eventf(job, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)

@@ -101,7 +101,7 @@ func mergeOf(namespace, name string, uid types.UID) *v1alpha1.MergeJob {
 	return &v1alpha1.MergeJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid},
 		Spec: v1alpha1.MergeJobSpec{Pool: testPool, Store: v1alpha1.ModelStore{
-			Provider: v1alpha1.StoreS3, Bucket: "models", Prefix: "ctr", Increments: "inc/", Full: "full/",
+			Type: v1alpha1.StoreS3, S3: &v1alpha1.S3Store{Bucket: "models"}, Prefix: "ctr", Increments: "inc/", Full: "full/",
 		}},
 	}
 }

@@ -248,23 +248,24 @@ func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*mer
 
 func locationOf(job *v1alpha1.MergeJob) modelstore.Location {
 	store := &job.Spec.Store
+	endpoint, _ := store.Server()
 	return modelstore.Location{
-		Provider: string(store.Provider), Endpoint: store.Endpoint, Region: mergepod.StoreRegion(store), Bucket: store.Bucket,
+		Type: string(store.Type), Endpoint: endpoint, Region: mergepod.StoreRegion(store), Bucket: store.Place(),
 		Prefix: store.Prefix, Increments: store.Increments, Full: store.Full, Marker: store.CompletionMarker,
 	}
 }
 
 // readCredentials reads the job's Secret from the job's namespace. Its error is for users.
 func (s *stores) readCredentials(ctx context.Context, job *v1alpha1.MergeJob) (modelstore.Credentials, error) {
-	name := job.Spec.Store.CredentialsSecretName
-	if job.Spec.Store.Provider != v1alpha1.StoreS3 {
+	name := job.Spec.Store.CredentialsSecret()
+	if job.Spec.Store.Type != v1alpha1.StoreS3 {
 		return modelstore.Credentials{}, nil
 	}
 	secret := &corev1.Secret{}
 	switch err := s.live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, secret); {
 	case apierrors.IsNotFound(err):
 		return modelstore.Credentials{}, fmt.Errorf( //nolint:staticcheck // a kind, for users
-			"Secret %s of spec.store.credentialsSecretName does not exist: create it with the keys AWS_ACCESS_KEY_ID and "+
+			"Secret %s of spec.store.s3.credentialsRef does not exist: create it with the keys AWS_ACCESS_KEY_ID and "+
 				"AWS_SECRET_ACCESS_KEY; then the merge continues by itself", name)
 	case err != nil:
 		return modelstore.Credentials{}, fmt.Errorf("the operator cannot read Secret %s: %w", name, err)
@@ -278,13 +279,13 @@ func (s *stores) readCredentials(ctx context.Context, job *v1alpha1.MergeJob) (m
 
 // reasons are those of the API, by those of the store.
 var reasons = map[modelstore.Reason]string{
-	modelstore.Forbidden:          v1alpha1.ReasonStoreForbidden,
-	modelstore.BucketNotFound:     v1alpha1.ReasonBucketNotFound,
-	modelstore.Unreachable:        v1alpha1.ReasonStoreUnreachable,
-	modelstore.EndpointNotAllowed: v1alpha1.ReasonStoreNotAllowed,
-	modelstore.ProviderNotAllowed: v1alpha1.ReasonStoreNotAllowed,
-	modelstore.Invalid:            v1alpha1.ReasonStoreInvalid,
-	modelstore.Refused:            v1alpha1.ReasonStoreUnreachable,
+	modelstore.Forbidden:           v1alpha1.ReasonStoreForbidden,
+	modelstore.BucketNotFound:      v1alpha1.ReasonBucketNotFound,
+	modelstore.Unreachable:         v1alpha1.ReasonStoreUnreachable,
+	modelstore.EndpointNotAllowed:  v1alpha1.ReasonStoreNotAllowed,
+	modelstore.StoreTypeNotAllowed: v1alpha1.ReasonStoreNotAllowed,
+	modelstore.Invalid:             v1alpha1.ReasonStoreInvalid,
+	modelstore.Refused:             v1alpha1.ReasonStoreUnreachable,
 }
 
 // storeTrouble turns an error of the store into reason and message of a condition.

@@ -105,7 +105,7 @@ func (m *metrics) collectJobs(to chan<- prometheus.Metric, running map[string]in
 	}
 	for _, o := range m.trainings.List() {
 		job, ok := o.(*v1alpha1.ElasticTrainingJob)
-		if ok && job.Spec.RunPolicy.ManagedBy != v1alpha1.ManagedByMultiKueue { // Another cluster runs those, and counts them.
+		if ok {
 			count(standingOfTraining(job), waiting{job.Status.Profile, job.Status.Reason})
 		}
 	}

@@ -64,13 +64,8 @@ func trainings(g Gomega) toolscache.Store {
 		"d": {Profile: "ads", Phase: v1alpha1.PhaseSucceeded, Reason: v1alpha1.ReasonCompleted},
 		"e": {Profile: v1alpha1.DefaultProfile, Phase: v1alpha1.PhasePending, Reason: v1alpha1.ReasonUnschedulable},
 		"f": {Profile: v1alpha1.DefaultProfile, Phase: v1alpha1.PhaseRunning, Reason: v1alpha1.ReasonTraining},
-
-		"elsewhere": {Profile: "ads", Phase: v1alpha1.PhaseRunning, Reason: v1alpha1.ReasonTraining},
 	} {
 		job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: st}
-		if name == "elsewhere" {
-			job.Spec.RunPolicy.ManagedBy = v1alpha1.ManagedByMultiKueue
-		}
 		g.Expect(store.Add(job)).To(Succeed())
 	}
 	return store

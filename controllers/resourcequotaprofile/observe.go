@@ -316,7 +316,7 @@ func (r *Reconciler) observeBudgets(_ context.Context, o *quota.Observed) error 
 		if p.Object.Spec.Caps == nil {
 			continue
 		}
-		for _, h := range p.Object.Spec.Caps.GPUHours {
+		for _, h := range p.Object.Spec.Caps.AcceleratorHours {
 			spent, err := r.Spent(p.Object.Name, h.Window.Duration)
 			o.Budgets[p.Object.Name] = append(o.Budgets[p.Object.Name], quota.Budget{Known: err == nil, ByUser: spent.ByUser})
 		}

@@ -43,7 +43,7 @@ func (r *Reconciler) observeTasks(ctx context.Context, o *quota.Observed) error 
 	wanted := map[string]bool{}
 	for _, p := range o.Profiles {
 		for i := range p.Object.Spec.Reservations {
-			wanted[p.Object.Spec.Reservations[i].ForTask] = true
+			wanted[p.Object.Spec.Reservations[i].JobRef.Name] = true
 		}
 	}
 	if len(wanted) == 0 {

@@ -91,7 +91,7 @@ func (t *description) setOwnerChecked() {
 	if t.spec.Owner != "" {
 		unchecked = append(unchecked, fmt.Sprintf("that %q owns it", t.spec.Owner))
 	}
-	if secret := t.spec.Store.CredentialsSecretName; secret != "" {
+	if secret := t.spec.Store.CredentialsSecret(); secret != "" {
 		unchecked = append(unchecked, "that its creator may read Secret "+secret)
 	}
 	if account, _ := trainingpod.ServiceAccountOf(&t.spec.Template.Spec); account != "" && account != trainingpod.DefaultAccount {
@@ -101,8 +101,8 @@ func (t *description) setOwnerChecked() {
 	if len(unchecked) > 0 {
 		message += " No webhook checked " + joinList(unchecked) + "."
 	}
-	if len(t.spec.OwnerGroups) > 0 {
-		message += " Tideline ignores spec.ownerGroups."
+	if t.spec.Submitter != nil {
+		message += " Tideline ignores spec.submitter."
 	}
 	t.setCondition(v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff, message)
 }

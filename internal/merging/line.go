@@ -105,7 +105,7 @@ func (t *state) hasStaleSighting() bool {
 
 // templateHash is the hash of what the pods of an attempt are made from.
 func (t *state) templateHash() string {
-	content, err := json.Marshal([]any{t.spec.Template, t.spec.MinReplicas, t.spec.MaxReplicas})
+	content, err := json.Marshal([]any{t.spec.Template, t.spec.MinReplicas, t.spec.MaxReplicas, t.spec.Tier})
 	if err != nil {
 		return "" // A template that came from JSON goes back to it.
 	}
@@ -133,6 +133,7 @@ func (t *merge) askForPlace() {
 		run.AskTime, run.PlaceTime, run.RunTime, run.EndTime = now, nil, nil, nil
 		run.Outcome, run.Reason, run.Message = "", "", ""
 		run.MinReplicas, run.MaxReplicas, run.Template = t.spec.MinReplicas, t.spec.MaxReplicas, t.templateHash()
+		run.Tier = t.st.Tier
 		return
 	}
 	id := RunID(t.p.now, t.job.Object.UID)
@@ -145,7 +146,7 @@ func (t *merge) askForPlace() {
 	t.st.Run = &v1alpha1.MergeRun{
 		ID: id, Attempt: 1, AskTime: now, Base: nameOf(t.st.LastFull),
 		Increments: int32(t.fresh.Increments.Listed), LastIncrement: t.lastListed(),
-		MinReplicas: t.spec.MinReplicas, MaxReplicas: t.spec.MaxReplicas, Template: t.templateHash(),
+		MinReplicas: t.spec.MinReplicas, MaxReplicas: t.spec.MaxReplicas, Template: t.templateHash(), Tier: t.st.Tier,
 	}
 	if t.calledByHand() {
 		t.st.Run.ByHand = true

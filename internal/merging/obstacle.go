@@ -63,13 +63,13 @@ func unknownTier(t *state) *obstacle {
 	// During a run without spec.tier the tier on record counts. It may have vanished from the configuration meanwhile.
 	tiers, asked := t.p.o.Config.Tiers, t.spec.Tier
 	if written := &t.job.Object.Status; written.Run != nil {
-		asked = cmp.Or(asked, written.Tier)
+		asked = cmp.Or(t.job.Object.EffectiveTier(), written.Tier)
 	}
 	if _, known := tiers.FindTier(asked); known {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonUnknownTier, short: "unknown tier", stalled: true, message: fmt.Sprintf(
-		"spec.tier: the operator's configuration has no tier %q; it has %s. Delete the MergeJob and create it with one of these.",
+		"spec.tier: the operator's configuration has no tier %q; it has %s. Set spec.tier to one of these.",
 		asked, tiers.JoinedNames())}
 }
 
@@ -77,7 +77,7 @@ func unknownTier(t *state) *obstacle {
 // a changed profile does not stop the run. It is false for a tier that the job may not use.
 func (t *state) tierInEffect() (config.Tier, bool) {
 	if written := &t.job.Object.Status; written.Run != nil {
-		return t.p.o.Config.Tiers.InEffect(t.spec.Tier, written.Tier)
+		return t.p.o.Config.Tiers.InEffect(t.job.Object.EffectiveTier(), written.Tier)
 	}
 	return t.p.o.Config.Tiers.OpenTo(t.job.Profile, t.owner()).FindTier(t.spec.Tier)
 }
@@ -89,7 +89,7 @@ func tierNotAllowed(t *state) *obstacle {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonTierNotAllowed, short: "tier not allowed", stalled: true, message: fmt.Sprintf(
-		"spec.tier: profile %[2]s does not allow tier %[1]q; it allows %[3]s. Delete the MergeJob and create it with one of these, or "+
+		"spec.tier: profile %[2]s does not allow tier %[1]q; it allows %[3]s. Set spec.tier to one of these, or "+
 			"ask an administrator to allow it in the profile.", t.spec.Tier, t.job.Profile.Name,
 		t.p.o.Config.Tiers.NamesOpenTo(t.job.Profile, t.owner()))}
 }
@@ -103,7 +103,7 @@ func qosNotMet(t *state) *obstacle {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonQoSNotMet, short: "QoS not met", stalled: true,
-		message: trainingpod.DescribeErrors(found) + ". Change spec.template, or delete the MergeJob and create it with another tier."}
+		message: trainingpod.DescribeErrors(found) + ". Change spec.template or spec.tier."}
 }
 
 func limitExceeded(t *state) *obstacle {
@@ -190,7 +190,7 @@ func duplicateModel(t *state) *obstacle {
 
 // describePlace names bucket and prefix for users.
 func (t *state) describePlace() string {
-	bucket := fmt.Sprintf("bucket %q", t.spec.Store.Bucket)
+	bucket := fmt.Sprintf("bucket %q", t.spec.Store.Place())
 	if t.spec.Store.Prefix == "" {
 		return bucket
 	}

@@ -153,6 +153,7 @@ func (t *merge) recordFacts() {
 	object := t.job.Object
 	t.st.ObservedGeneration = object.Generation
 	t.st.Model = mergepod.ModelName(object)
+	t.st.Selector = v1alpha1.LabelMerge + "=" + object.Name
 	if tier, known := t.tierInEffect(); known {
 		t.st.Tier = tier.Name
 	}

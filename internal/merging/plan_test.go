@@ -336,6 +336,28 @@ func TestTierOrdersTheLineAndMakesNoMergeDueEarlier(t *testing.T) {
 	g.Expect(young.status().Summary).To(Equal("Waiting (weight 60 < 100)"))
 }
 
+func TestAnotherTierCountsAtOnceInTheLine(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 4)
+	runs := w.add("runs").full(w, 50*time.Hour)
+	w.settle()
+	g.Expect(runs.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(runs.status().Replicas).To(Equal(runs.object.Spec.MinReplicas), "what a PodDisruptionBudget counts from")
+	g.Expect(runs.status().Selector).To(Equal("tideline.io/merge=runs"))
+	w.add("head", func(s *v1alpha1.MergeJobSpec) { s.MinReplicas = 4 }).full(w, 45*time.Hour)
+	w.settle()
+	first, second := w.add("first").full(w, 30*time.Hour), w.add("second").full(w, 20*time.Hour)
+	w.settle()
+	g.Expect(*first.status().Position).To(BeNumerically("<", *second.status().Position))
+	for _, m := range []*merger{second, runs} {
+		m.object.Generation++
+		m.object.Spec.Tier = "main-traffic"
+	}
+	w.settle()
+	g.Expect(*first.status().Position).To(BeNumerically(">", *second.status().Position))
+	g.Expect(runs.status().Tier).To(Equal("exploratory"), "pods that have a place keep their tier")
+}
+
 func TestSurplusComesWhenTheCoreRunsWhereItGivesWay(t *testing.T) {
 	g := NewWithT(t)
 	wide := func(s *v1alpha1.MergeJobSpec) { s.MaxReplicas = 6 }

@@ -57,7 +57,7 @@ func TestTierByGroup(t *testing.T) {
 	profile := &v1alpha1.ResourceQuotaProfile{
 		ObjectMeta: metav1.ObjectMeta{Name: "team-ads"},
 		Spec: v1alpha1.ResourceQuotaProfileSpec{Members: []v1alpha1.ProfileMember{
-			{User: "ivy", MaxTier: "exploratory"}, {Group: "leads"}, {Group: "interns", MaxTier: "exploratory"},
+			{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "leads"}, {Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"},
 		}},
 	}
 	for name, c := range map[string]struct {
@@ -65,17 +65,18 @@ func TestTierByGroup(t *testing.T) {
 		webhooksOff bool
 		says        string // nothing if it is allowed
 	}{
-		"a group that may have less":   {[]string{"interns"}, false, "allows exploratory to ivy as a member of interns. Delete"},
+		"a group that may have less":   {[]string{"interns"}, false, "allows exploratory to ivy as a member of interns. Set spec.tier"},
 		"a group that may have more":   {[]string{"interns", "leads"}, false, ""},
-		"an unchecked group":           {[]string{"leads"}, true, "allows exploratory to ivy. Delete"},
-		"a group that no entry is for": {[]string{"ml"}, false, "allows exploratory to ivy. Delete"},
+		"an unchecked group":           {[]string{"leads"}, true, "allows exploratory to ivy. Set spec.tier"},
+		"a group that no entry is for": {[]string{"ml"}, false, "allows exploratory to ivy. Set spec.tier"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			w := newSimulator(t, 4)
 			w.webhooksOff = c.webhooksOff
 			m := w.add("a", func(s *v1alpha1.MergeJobSpec) {
-				s.Tier, s.Owner, s.OwnerGroups = "small-traffic", "ivy", c.groups
+				s.Tier, s.Owner = "small-traffic", "ivy"
+				s.Submitter = &v1alpha1.Submitter{Username: "ivy", Groups: c.groups}
 			}).full(w, 12*time.Hour)
 			m.profile = profile
 			w.settle()
@@ -88,7 +89,7 @@ func TestTierByGroup(t *testing.T) {
 			checked := meta.FindStatusCondition(m.status().Conditions, v1alpha1.ConditionOwnerChecked)
 			g.Expect(checked != nil).To(Equal(c.webhooksOff))
 			if c.webhooksOff {
-				g.Expect(checked.Message).To(HaveSuffix(`that "ivy" owns it. Tideline ignores spec.ownerGroups.`))
+				g.Expect(checked.Message).To(HaveSuffix(`that "ivy" owns it. Tideline ignores spec.submitter.`))
 				w.webhooksOff = false
 				w.settle()
 				g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonTierNotAllowed), "webhooks that come later change nothing")

@@ -28,7 +28,7 @@ func TestTierDecidesOnResources(t *testing.T) {
 	g.Expect(m.status().Summary).To(Equal("Waiting (QoS not met)"))
 	g.Expect(m.status().Message).To(Equal("spec.template.spec.containers[0].resources.requests[memory]: Required value: tier " +
 		"main-traffic (Guaranteed) needs cpu and memory requests on every container, and \"merge\" has none for memory: add it, or " +
-		"choose another tier. Change spec.template, or delete the MergeJob and create it with another tier."))
+		"choose another tier. Change spec.template or spec.tier."))
 	g.Expect(m.pods).To(BeEmpty())
 	m.object.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("1Gi")
 	m.object.Generation++

@@ -285,7 +285,7 @@ func IsOver(job *v1alpha1.MergeJob, tiers config.Tiers, pods []podstate.Worker, 
 			there++
 		}
 	}
-	tier, _ := tiers.InEffect(job.Spec.Tier, job.Status.Tier)
+	tier, _ := tiers.InEffect(job.EffectiveTier(), job.Status.Tier)
 	limit, _ := runTimeout(&job.Spec, tier)
 	ran := run.RunTime != nil && (there < run.MinReplicas || !now.Before(run.RunTime.Add(limit)))
 	return succeeded == run.MinReplicas || ran

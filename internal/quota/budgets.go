@@ -28,7 +28,7 @@ func (r *review) sayOverBudget() (unknown int) {
 		return 0
 	}
 	budgets := r.p.o.Budgets[r.profile.Name]
-	for i, h := range r.profile.Spec.Caps.GPUHours {
+	for i, h := range r.profile.Spec.Caps.AcceleratorHours {
 		if i >= len(budgets) || !budgets[i].Known {
 			unknown++
 			continue

@@ -33,7 +33,7 @@ func TestBudgetsThatAreUsedUp(t *testing.T) {
 			g := NewWithT(t)
 			b := newBooking()
 			spec := &b.o.Profiles[0].Object.Spec
-			spec.Caps = &v1alpha1.ProfileCaps{GPUHours: []v1alpha1.HourCap{{
+			spec.Caps = &v1alpha1.ProfileCaps{AcceleratorHours: []v1alpha1.HourCap{{
 				Window: week, PerUser: 500, OnExceeded: v1alpha1.ExceededDeny,
 			}}}
 			b.o.Budgets = map[string][]Budget{"ads": {c.budget}}

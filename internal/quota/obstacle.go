@@ -140,10 +140,10 @@ func (r *review) unknownTier() *obstacle {
 }
 
 func memberEntry(m v1alpha1.ProfileMember) string {
-	if m.Group != "" {
-		return "group " + m.Group
+	if m.Kind == v1alpha1.MemberGroup {
+		return "group " + m.Name
 	}
-	return "user " + m.User
+	return "user " + m.Name
 }
 
 // refusedQueue repeats the error of the last write of the Queue, which is tried again.

@@ -31,7 +31,7 @@ func newBooking() *booking {
 	p.Spec.NamespaceSelector.MatchLabels = map[string]string{"team": "ads"}
 	p.Spec.Reservations = []v1alpha1.ProfileReservation{{
 		Name: "launch", Replicas: 2, Resources: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")},
-		Until: metav1.NewTime(b.now.Add(time.Hour)), ForTask: "launch", ForOwner: "alice",
+		Until: metav1.NewTime(b.now.Add(time.Hour)), JobRef: v1alpha1.ObjectRef{Name: "launch"}, Owner: "alice",
 	}}
 	b.o = Observed{
 		Config: config.DefaultConfiguration(), Namespace: "tideline-system", Profiles: []Profile{{Object: p}},
@@ -197,22 +197,22 @@ func TestWhoTakesTheRoom(t *testing.T) {
 		"one of somebody else": {
 			change: func(t *Task) { t.Owner = "mallory" }, phase: held, reason: v1alpha1.ReasonOtherOwner,
 			message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice. The job gets no room of it. Ask " +
-				"mallory to delete the job, or correct the reservation's forTask or forOwner.",
+				"mallory to delete the job, or correct the reservation's jobRef or owner.",
 		},
 		"one of somebody else that came before": {
 			change: func(t *Task) { t.Owner, t.Created = "mallory", t.Created.Add(-time.Hour) }, phase: held,
 			reason: v1alpha1.ReasonOtherOwner, message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice. " +
-				"The job gets no room of it. Ask mallory to delete the job, or correct the reservation's forTask or forOwner.",
+				"The job gets no room of it. Ask mallory to delete the job, or correct the reservation's jobRef or owner.",
 		},
 		"one of somebody else that has places": {
 			change: func(t *Task) { t.Owner, t.Placed = "Alice", true }, phase: held, reason: v1alpha1.ReasonOtherOwner,
 			message: "Job ads-dev/launch belongs to Alice, and the reservation is for alice. The job gets no room of it. Ask Alice " +
-				"to delete the job, or correct the reservation's forTask or forOwner.",
+				"to delete the job, or correct the reservation's jobRef or owner.",
 		},
 		"one that names no owner": {
 			change: func(t *Task) { t.Owner = "" }, phase: held, reason: v1alpha1.ReasonOtherOwner,
 			message: "Job ads-dev/launch has no owner, and the reservation is for alice. The job gets no room of it. Create the " +
-				"job again with spec.owner alice, or correct the reservation's forTask.",
+				"XX correct the reservation's jobRef.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

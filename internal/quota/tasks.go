@@ -43,17 +43,17 @@ func (t *Task) takesRoom(st *v1alpha1.ReservationStatus) bool {
 func (r *review) takerCandidates(spec *v1alpha1.ProfileReservation, st *v1alpha1.ReservationStatus) (taker, other *Task) {
 	for i := range r.p.o.Tasks {
 		t := &r.p.o.Tasks[i]
-		if t.Name != spec.ForTask || !slices.Contains(r.p.namespaces[r.profile.Name], t.Namespace) {
+		if t.Name != spec.JobRef.Name || !slices.Contains(r.p.namespaces[r.profile.Name], t.Namespace) {
 			continue
 		}
-		owned := t.Owner == spec.ForOwner
+		owned := t.Owner == spec.Owner
 		switch {
 		case owned && t.Created.Before(st.Since.Time):
 		case owned && t.takesRoom(st):
 			taker = olderTask(taker, t)
-		case other == nil || owned && other.Owner != spec.ForOwner:
+		case other == nil || owned && other.Owner != spec.Owner:
 			other = t
-		case owned == (other.Owner == spec.ForOwner):
+		case owned == (other.Owner == spec.Owner):
 			other = olderTask(other, t)
 		}
 	}
@@ -70,21 +70,21 @@ func olderTask(a, b *Task) *Task {
 
 // keptFrom is why the task does not take the room of the reservation for its name, and what to do.
 func (t *Task) keptFrom(spec *v1alpha1.ProfileReservation) (reason, message string) {
-	owner, wanted := text.ClipLine(t.Owner, ownerLimit), text.ClipLine(spec.ForOwner, ownerLimit)
+	owner, wanted := text.ClipLine(t.Owner, ownerLimit), text.ClipLine(spec.Owner, ownerLimit)
 	switch {
-	case t.Owner == spec.ForOwner && t.Unjudged:
+	case t.Owner == spec.Owner && t.Unjudged:
 		return "", ""
-	case t.Owner == spec.ForOwner:
+	case t.Owner == spec.Owner:
 		reason, message = t.Reason, fmt.Sprintf("The room is for job %s, which claims none now.", t.key())
 		if reason != "" {
 			message += fmt.Sprintf(" Its status says %s: %s", reason, t.Message)
 		}
 	case t.Owner == "":
 		reason, message = v1alpha1.ReasonOtherOwner, fmt.Sprintf("Job %s has no owner, and the reservation is for %s. The job gets "+
-			"no room of it. Create the job again with spec.owner %[2]s, or correct the reservation's forTask.", t.key(), wanted)
+			"no room of it. Set spec.owner of the job to %[2]s, or correct the reservation's jobRef.", t.key(), wanted)
 	default:
 		reason, message = v1alpha1.ReasonOtherOwner, fmt.Sprintf("Job %s belongs to %s, and the reservation is for %s. The job gets "+
-			"no room of it. Ask %[2]s to delete the job, or correct the reservation's forTask or forOwner.", t.key(), owner, wanted)
+			"no room of it. Ask %[2]s to delete the job, or correct the reservation's jobRef or owner.", t.key(), owner, wanted)
 	}
 	return reason, text.ClipLine(message, messageLimit)
 }

@@ -97,10 +97,10 @@ func TestApprovalIsForTheBeginningAlone(t *testing.T) {
 	w.approve(time.Hour)
 	w.trains().pass(2 * time.Hour).settle()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTraining), "a job that runs stays")
-	w.o.Job.Spec.RunPolicy.Suspend = true
+	w.o.Job.Spec.Suspend = true
 	w.settle()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSuspended))
-	w.o.Job.Spec.RunPolicy.Suspend = false
+	w.o.Job.Spec.Suspend = false
 	w.settle()
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)), "what is stopped and goes on has begun")
 }
@@ -108,9 +108,9 @@ func TestApprovalIsForTheBeginningAlone(t *testing.T) {
 func TestSuspensionIsNoWayRoundApproval(t *testing.T) {
 	g := NewWithT(t)
 	w := newGuarded(t)
-	w.o.Job.Spec.RunPolicy.Suspend = true
+	w.o.Job.Spec.Suspend = true
 	w.settle()
-	w.o.Job.Spec.RunPolicy.Suspend = false
+	w.o.Job.Spec.Suspend = false
 	w.settle()
 	g.Expect(w.status().Attempt).To(BeNil())
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonAwaitingApproval))

@@ -65,7 +65,7 @@ func TestCoreNeverLeavesOnAnybodysWord(t *testing.T) {
 func TestFittingSurplusIsCreatedAsRoomAppears(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 8)
-	w.o.Job.Spec.Elasticity.Surplus = v1alpha1.SurplusFitting
+	w.o.Job.Spec.Elasticity.Growth.Mode = v1alpha1.GrowthOnlyIfFits
 	w.settle().run().settle()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "nothing fits")
 	w.o.Verdict.SurplusLimit = 3

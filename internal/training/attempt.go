@@ -12,6 +12,7 @@ import (
 	"github.com/tideline-io/tideline/internal/training/describe"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/losses"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
@@ -21,11 +22,11 @@ import (
 func (p *planner) recordAttempt(number int32) {
 	p.Status.Attempt = &v1alpha1.AttemptStatus{
 		Number: number, StartTime: p.StatusTime(), MinReplicas: p.Spec.MinReplicas, MaxReplicas: p.Spec.MaxReplicas,
-		Model: chooseModel(p.State),
+		Tier: p.nextTier(), NprocPerNode: rendezvous.ChosenProcesses(p.Job), Model: chooseModel(p.State),
 	}
 	p.Status.Sizing = sizeAttempt(p.State)
 	p.closeAttempt()
-	p.Minimum, p.Maximum = p.Spec.MinReplicas, p.Spec.MaxReplicas
+	p.Minimum, p.Maximum = p.Spec.MinReplicas, p.Wanted
 	// Surplus that gave way keeps its cooldown in the new attempt: the gang that took its place may still need it.
 	losses.ReleaseEvicted(p.Status, func(i int32) bool { return i < p.Minimum || i >= p.Maximum })
 	p.Left, p.Completed = nil, nil // They describe workers of the previous attempt.
@@ -47,21 +48,34 @@ func (p *planner) markStarted() {
 	p.Status.WaitSeconds = &waited
 }
 
+// nextTier is the name of the tier of an attempt that begins now; empty where the configuration has none.
+func (p *planner) nextTier() string {
+	tier, _ := p.NextTier()
+	return tier.Name
+}
+
+// followsSpec is true if the attempt has the range, tier and processes that one which began now would have.
+func (p *planner) followsSpec() bool {
+	a, next := p.Status.Attempt, p.nextTier()
+	return a.MinReplicas == p.Spec.MinReplicas && a.MaxReplicas == p.Spec.MaxReplicas && (a.Tier == next || next == "") &&
+		a.NprocPerNode == rendezvous.ChosenProcesses(p.Job)
+}
+
 // adoptRange starts the next attempt when the spec asks for a range that this attempt's workers cannot follow. It does so
-// freely before any core worker is placed, and afterwards only if elasticity.onRangeChange is Restart. Pods of the old attempt
-// are strays from then on.
+// freely before any core worker is placed, also for another tier or number of processes, and afterwards only if
+// elasticity.rangeUpdate is Restart. Pods of the old attempt are strays from then on.
 func (p *planner) adoptRange() (adopted bool) {
 	a := p.Status.Attempt
 	placed := p.Status.RunningSince != nil || p.CountCore(func(w *podstate.Worker) bool { return w.Scheduled }) > 0
 	if !placed {
 		// No agent has read the old range from its environment yet, so a new attempt costs nothing.
-		if a.MinReplicas == p.Spec.MinReplicas && a.MaxReplicas == p.Spec.MaxReplicas {
+		if p.followsSpec() {
 			return false
 		}
 		p.recordAttempt(a.Number + 1)
 		return true
 	}
-	if p.Spec.Elasticity.OnRangeChange != v1alpha1.RangeChangeRestart || !p.RangePending() {
+	if p.Spec.Elasticity.RangeUpdate != v1alpha1.RangeUpdateRestart || !p.RangePending() {
 		return false
 	}
 	// Every worker restarts with the new attempt, so worker 0 saves first.
@@ -93,7 +107,7 @@ func (p *planner) adoptModel() (adopted bool) {
 func chooseModel(s *jobstate.State) string {
 	a := s.Spec.Accelerator
 	switch {
-	case a == nil || a.Mixed || len(a.Models) == 0:
+	case a == nil || a.Mixing == v1alpha1.MixingAllowed || len(a.Models) == 0:
 		return ""
 	case slices.Contains(a.Models, s.Verdict.Model):
 		return s.Verdict.Model
@@ -108,7 +122,7 @@ func sizeAttempt(s *jobstate.State) *v1alpha1.SizingStatus {
 	if s.History == nil {
 		return nil
 	}
-	tier, _ := s.Tier()
+	tier, _ := s.NextTier()
 	return sizing.SizeRequests(trainingpod.RoleAsks(s.Job, tier.QoS), *s.History, sizing.Rules{
 		Mode: sizing.ModeOf(s.Spec.Sizing, s.Profile), Tier: tier, Before: s.Status.Sizing,
 	}, s.Now)
@@ -143,7 +157,7 @@ func backOffObstacle(s *jobstate.State, wait time.Duration) *jobstate.Obstacle {
 		Reason: v1alpha1.ReasonBackOff,
 		Message: fmt.Sprintf("Earlier attempts failed (restart %d of at most %d), so attempt %d creates its workers at %s. "+
 			"Until then it claims no room.",
-			len(s.Status.RestartTimes), ptr.Deref(s.Spec.RunPolicy.MaxRestarts, v1alpha1.DefaultMaxRestarts),
+			len(s.Status.RestartTimes), ptr.Deref(s.Spec.Restarts.Max, v1alpha1.DefaultMaxRestarts),
 			s.Status.Attempt.Number, describe.FormatTime(s.Now.Add(wait))),
 	}
 }

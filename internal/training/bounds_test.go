@@ -18,7 +18,7 @@ import (
 func TestJobThatHasBegunOutlivesTighterBounds(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 4)
-	w.o.Job.Spec.Elasticity.MinSurplusRunSeconds = ptr.To[int32](600)
+	w.o.Job.Spec.Elasticity.Shrink.MinRunSeconds = ptr.To[int32](600)
 	w.o.Job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600)
 	w.o.Config.Tiers[0].MaxMinSurplusRunSeconds = 600
 	w.trains()

@@ -51,7 +51,7 @@ func TestCheckpointBeforeWhateverTheOperatorDecides(t *testing.T) {
 		"maxReplicas":       {func(w *simulator) { w.scale(4) }, func(w *simulator) bool { return len(w.o.Workers) == 4 }},
 		"suspend":           {func(w *simulator) { w.suspend(true) }, func(w *simulator) bool { return len(w.o.Workers) == 0 }},
 		"range": {func(w *simulator) {
-			w.o.Job.Spec.Elasticity.OnRangeChange, w.o.Job.Spec.MinReplicas = v1alpha1.RangeChangeRestart, 3
+			w.o.Job.Spec.Elasticity.RangeUpdate, w.o.Job.Spec.MinReplicas = v1alpha1.RangeUpdateRestart, 3
 		}, func(w *simulator) bool { return w.status().Attempt.Number == 2 }},
 	} {
 		for how, acknowledged := range map[string]bool{"acknowledged": true, "not acknowledged": false} {
@@ -206,11 +206,11 @@ func (m *planned) asksForALeave() bool {
 	switch {
 	case m.st.Checkpoint == nil, !m.trains(), m.st.MasterCompletionTime != nil:
 		return true
-	case m.o.Job.Spec.RunPolicy.Suspend, m.st.Preemption != nil, m.st.Attempt.Number != m.was.Attempt.Number:
+	case m.o.Job.Spec.Suspend, m.st.Preemption != nil, m.st.Attempt.Number != m.was.Attempt.Number:
 		return true
 	}
 	spec := &m.o.Job.Spec
-	if spec.Elasticity.OnRangeChange == v1alpha1.RangeChangeRestart &&
+	if spec.Elasticity.RangeUpdate == v1alpha1.RangeUpdateRestart &&
 		(spec.MinReplicas != m.was.Attempt.MinReplicas || spec.MaxReplicas != m.maximum()) {
 		return true
 	}

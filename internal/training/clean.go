@@ -7,12 +7,12 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
-// cleanUp deletes the pods that cleanPodPolicy names, and then the PodGroups and the Service of an ended job.
+// cleanUp deletes the pods that cleanup.podPolicy names, and then the PodGroups and the Service of an ended job.
 func (p *planner) cleanUp() {
 	active := false // With policy None running pods stay, and so does what they need: their group and their Service.
 	for i := range p.Workers {
 		w := &p.Workers[i]
-		switch p.Spec.RunPolicy.CleanPodPolicy {
+		switch p.Spec.Cleanup.PodPolicy {
 		case v1alpha1.CleanPodPolicyAll:
 			p.deleteWorker(w)
 		case v1alpha1.CleanPodPolicyNone:
@@ -42,9 +42,9 @@ func (p *planner) deleteGroups() {
 	}
 }
 
-// deleteIfExpired deletes an ended job once runPolicy.ttlSecondsAfterFinished has passed.
+// deleteIfExpired deletes an ended job once cleanup.ttlSecondsAfterFinished has passed.
 func (p *planner) deleteIfExpired() {
-	ttl := p.Spec.RunPolicy.TTLSecondsAfterFinished
+	ttl := p.Spec.Cleanup.TTLSecondsAfterFinished
 	if ttl == nil || p.Status.CompletionTime == nil {
 		return
 	}

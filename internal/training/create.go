@@ -124,11 +124,11 @@ func (p *planner) growSurplus() {
 	}
 }
 
-// hasFullSurplus is true when the job has all the surplus that its profile's limits and, with elasticity.surplus Fitting, the
+// hasFullSurplus is true when the job has all the surplus that its profile's limits and, with elasticity.growth.mode Fitting, the
 // free room allow now. Workers that this decision creates count.
 func (p *planner) hasFullSurplus() bool {
 	limit := p.SurplusAllowance()
-	if p.Spec.Elasticity.Surplus == v1alpha1.SurplusFitting {
+	if p.Spec.Elasticity.Growth.Mode == v1alpha1.GrowthOnlyIfFits {
 		limit = min(limit, p.Verdict.SurplusLimit)
 	}
 	var surplus int32

@@ -59,7 +59,7 @@ func heldByNode(s *jobstate.State) bool {
 // endIfOverdue fails the job when one of its timers has run out, and otherwise asks to be called when the next one does. At most
 // one of the three runs at a time, except that a running job may also be below its minimum.
 func (p *planner) endIfOverdue() (ended bool) {
-	run, longest := p.Spec.RunPolicy, longestRun(p.State)
+	run, longest := p.Spec.Deadlines, longestRun(p.State)
 	for _, timer := range []struct {
 		running bool
 		passed  func() time.Duration
@@ -74,14 +74,14 @@ func (p *planner) endIfOverdue() (ended bool) {
 		{
 			p.Status.RunningSince == nil && p.Status.BelowMinSince == nil,
 			func() time.Duration { return p.Now.Sub(p.Status.Attempt.StartTime.Time) },
-			run.SchedulingTimeoutSeconds, v1alpha1.ReasonSchedulingTimeout,
-			"The core did not run within %s (runPolicy.schedulingTimeoutSeconds).",
+			run.SchedulingSeconds, v1alpha1.ReasonSchedulingTimeout,
+			"The core did not run within %s (deadlines.schedulingSeconds).",
 			"Submit the job again when there is room, or with a smaller minReplicas.",
 		},
 		{
 			p.Status.BelowMinSince != nil, func() time.Duration { return p.Now.Sub(p.Status.BelowMinSince.Time) },
-			ptr.To(ptr.Deref(run.BelowMinTimeoutSeconds, v1alpha1.DefaultBelowMinTimeoutSeconds)), v1alpha1.ReasonBelowMinTimeout,
-			"Fewer workers than minReplicas ran for %s (runPolicy.belowMinTimeoutSeconds), and fewer cannot train.",
+			ptr.To(ptr.Deref(run.BelowMinSeconds, v1alpha1.DefaultBelowMinSeconds)), v1alpha1.ReasonBelowMinTimeout,
+			"Fewer workers than minReplicas ran for %s (deadlines.belowMinSeconds), and fewer cannot train.",
 			belowMinAdvice(p.State),
 		},
 	} {
@@ -106,10 +106,10 @@ type runLimit struct {
 	message, advice string
 }
 
-// longestRun returns the shorter of activeDeadlineSeconds of the job and longestRunSeconds of its tier.
+// longestRun returns the shorter of deadlines.activeSeconds of the job and longestRunSeconds of its tier.
 func longestRun(s *jobstate.State) runLimit {
 	own := runLimit{
-		s.Spec.RunPolicy.ActiveDeadlineSeconds, "The job has trained for %s, as long as runPolicy.activeDeadlineSeconds allows.",
+		s.Spec.Deadlines.ActiveSeconds, "The job has trained for %s, as long as deadlines.activeSeconds allows.",
 		"Raise it and submit the job again: it continues from its last checkpoint.",
 	}
 	tier, _ := s.Tier()

@@ -47,7 +47,7 @@ func (w *simulator) recover() *simulator {
 func TestFailureBudget(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.RunPolicy.MaxRestarts = ptr.To[int32](3)
+	w.o.Job.Spec.Restarts.Max = ptr.To[int32](3)
 	w.trains()
 	for n := range 3 {
 		w.fail(1, another(n)).recover()
@@ -56,7 +56,7 @@ func TestFailureBudget(t *testing.T) {
 	w.fail(1, "the last.").step() // The sentence ends once.
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed), "although every pod was new")
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTooManyRestarts))
-	g.Expect(w.status().Message).To(Equal("4 restarts within 24h0m0s are more than runPolicy.maxRestarts (3) allows. The last: " +
+	g.Expect(w.status().Message).To(Equal("4 restarts within 24h0m0s are more than restarts.max (3) allows. The last: " +
 		"worker 1 failed with exit code 1 (Error): the last."))
 	g.Expect(w.status().Restarts).To(Equal(int32(4)))
 }
@@ -77,7 +77,7 @@ func TestLastWordsAreNotARuleBelowThem(t *testing.T) {
 func TestRestartsLeaveTheWindow(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.RunPolicy.MaxRestarts, w.o.Job.Spec.RunPolicy.WindowSeconds = ptr.To[int32](1), ptr.To[int32](3600)
+	w.o.Job.Spec.Restarts.Max, w.o.Job.Spec.Restarts.WindowSeconds = ptr.To[int32](1), ptr.To[int32](3600)
 	w.trains()
 	for n := range 4 {
 		w.fail(1, another(n)).recover().pass(time.Hour)
@@ -89,7 +89,7 @@ func TestRestartsLeaveTheWindow(t *testing.T) {
 func TestProgressForgives(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.RunPolicy.MaxRestarts = ptr.To[int32](1)
+	w.o.Job.Spec.Restarts.Max = ptr.To[int32](1)
 	w.trains()
 	for n := range 5 {
 		w.change(0, func(p *podstate.Worker) { p.Progress = int64(100 * (n + 1)) })
@@ -265,7 +265,7 @@ func TestActionsOfAFailurePolicy(t *testing.T) {
 func TestBackendNoneRestartsAsAWhole(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 3)
-	w.o.Job.Spec.Rendezvous.Backend = v1alpha1.BackendNone
+	w.o.Job.Spec.Framework.Type = v1alpha1.FrameworkCustom
 	w.trains().evict(2).settle()
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
 	g.Expect(w.status().Restarts).To(BeZero(), "an eviction never counts")
@@ -318,7 +318,7 @@ func TestSuccessPolicies(t *testing.T) {
 	t.Run("AllWorkers", func(t *testing.T) {
 		g := NewWithT(t)
 		w := newSimulator(t, 3, 3)
-		w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
+		w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
 		w.trains()
 		succeed(w, 0, 2)
 		g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
@@ -329,7 +329,8 @@ func TestSuccessPolicies(t *testing.T) {
 	t.Run("Any", func(t *testing.T) {
 		g := NewWithT(t)
 		w := newSimulator(t, 3, 3)
-		w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAny
+		w.o.Job.Spec.SuccessPolicy.Operator = v1alpha1.SuccessOfAny
+		w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
 		w.trains()
 		succeed(w, 2)
 		g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))

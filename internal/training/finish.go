@@ -2,7 +2,6 @@ package training
 
 import (
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -56,7 +55,7 @@ func (p *planner) completeIfSucceeded() (met bool) {
 	return true
 }
 
-// meetsSuccessPolicy is true once enough workers have succeeded: worker 0, the whole core, or any worker.
+// meetsSuccessPolicy is true once enough of the workers that count have succeeded.
 func meetsSuccessPolicy(s *jobstate.State) bool {
 	ended := make([]bool, len(s.At))
 	for i, w := range s.At {
@@ -71,14 +70,24 @@ func meetsSuccessPolicy(s *jobstate.State) bool {
 			ended[d.Index] = ended[d.Index] || s.At[d.Index] == nil
 		}
 	}
-	switch s.Spec.SuccessPolicy {
-	case v1alpha1.SuccessPolicyAllWorkers:
-		return !slices.Contains(ended[:s.Minimum], false)
-	case v1alpha1.SuccessPolicyAny:
-		return slices.Contains(ended, true)
-	case v1alpha1.SuccessPolicyMaster:
+	if s.OneSuccessSuffices() {
+		for i, done := range ended {
+			if done && s.Spec.SuccessPolicy.CountsWorker(int32(i)) {
+				return true
+			}
+		}
+		return false
 	}
-	return len(ended) > 0 && ended[0]
+	met := false // A policy whose targets are all beyond the core is never met.
+	for i, done := range ended[:s.Minimum] {
+		if s.Spec.SuccessPolicy.CountsWorker(int32(i)) {
+			if !done {
+				return false
+			}
+			met = true
+		}
+	}
+	return met
 }
 
 // deleteLatecomers deletes workers that never trained. Volcano may have just placed them on GPUs that finished workers left;
@@ -94,7 +103,7 @@ func (p *planner) deleteLatecomers() {
 // failedWorker is the first worker that failed after the success policy was met; nil if none did. Failures recorded as losses
 // happened before.
 func failedWorker(s *jobstate.State) *podstate.Worker {
-	if s.Spec.SuccessPolicy == v1alpha1.SuccessPolicyAny {
+	if s.OneSuccessSuffices() {
 		return nil // One success is all the user asked for.
 	}
 	for w := range s.AttemptWorkers() {

@@ -66,7 +66,7 @@ func TestCleanPodPolicies(t *testing.T) {
 	} {
 		t.Run(string(policy), func(t *testing.T) {
 			w := newSimulator(t, 2, 2).trains()
-			w.o.Job.Spec.RunPolicy.CleanPodPolicy = policy
+			w.o.Job.Spec.Cleanup.PodPolicy = policy
 			w.change(0, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded }).step().pass(300 * time.Second).settle()
 			NewWithT(t).Expect(w.indices()).To(Equal(left))
 		})

@@ -56,17 +56,21 @@ func somePolicies(w *simulator, c chance) {
 			}[:1+c.IntN(2)],
 		}}}
 	}
-	spec.SuccessPolicy = pick(c, v1alpha1.SuccessPolicyMaster, v1alpha1.SuccessPolicyAllWorkers, v1alpha1.SuccessPolicyAny)
-	spec.Elasticity.OnRangeChange = pick(c, v1alpha1.RangeChangeWait, v1alpha1.RangeChangeRestart)
-	spec.Elasticity.CooldownSeconds = ptr.To(pick[int32](c, 300, 10, 0))
-	spec.Elasticity.MinSurplusRunSeconds = ptr.To(pick[int32](c, 0, 600))
+	all := []v1alpha1.WorkerTarget{{Indexes: "0-"}}
+	success := pick(c, v1alpha1.SuccessPolicy{}, v1alpha1.SuccessPolicy{Targets: all},
+		v1alpha1.SuccessPolicy{Operator: v1alpha1.SuccessOfAny, Targets: all})
+	spec.SuccessPolicy.Operator, spec.SuccessPolicy.Targets = success.Operator, success.Targets
+	spec.Elasticity.RangeUpdate = pick(c, v1alpha1.RangeUpdateNextAttempt, v1alpha1.RangeUpdateRestart)
+	spec.Elasticity.Growth.CooldownSeconds = ptr.To(pick[int32](c, 300, 10, 0))
+	spec.Elasticity.Shrink.MinRunSeconds = ptr.To(pick[int32](c, 0, 600))
 	for i := range w.o.Config.Tiers {
 		w.o.Config.Tiers[i].MaxMinSurplusRunSeconds = 600
 	}
-	spec.Elasticity.Surplus = pick(c, v1alpha1.SurplusAll, v1alpha1.SurplusAll, v1alpha1.SurplusFitting)
+	spec.Elasticity.Growth.Mode = pick(c, v1alpha1.GrowthAlways, v1alpha1.GrowthAlways, v1alpha1.GrowthOnlyIfFits)
 	spec.Checkpoint.GraceSeconds = ptr.To(pick[int32](c, 0, 0, 30, 300))
 	if oneIn(c, 4) {
-		spec.Rendezvous.Backend, spec.Rendezvous.SSHKeys = v1alpha1.BackendNone, oneIn(c, 2)
+		spec.Framework.Type = v1alpha1.FrameworkCustom
+		spec.Framework.SSH = pick(c, v1alpha1.SSHNone, v1alpha1.SSHKeyPair)
 	}
 	if oneIn(c, 4) {
 		spec.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{
@@ -74,24 +78,28 @@ func somePolicies(w *simulator, c chance) {
 		}}
 	}
 	if oneIn(c, 4) {
-		spec.Accelerator = &v1alpha1.Accelerator{Resource: "nvidia.com/gpu", Models: []string{"A100", "H100"}, Mixed: oneIn(c, 3)}
+		spec.Accelerator = &v1alpha1.Accelerator{
+			ResourceName: "nvidia.com/gpu", Models: []string{"A100", "H100"},
+			Mixing: pick(c, v1alpha1.MixingForbidden, v1alpha1.MixingForbidden, v1alpha1.MixingAllowed),
+		}
 	}
 	if oneIn(c, 4) {
 		spec.NetworkPolicy = v1alpha1.NetworkPolicyIsolated
 	}
-	someLimits(&spec.RunPolicy, c)
+	someLimits(spec, c)
 	w.graceful = oneIn(c, 2)
 }
 
-func someLimits(run *v1alpha1.RunPolicy, c chance) {
-	run.MaxRestarts = ptr.To(int32N(c, 20))
-	run.WindowSeconds = ptr.To(pick[int32](c, 86400, 600))
+func someLimits(spec *v1alpha1.ElasticTrainingJobSpec, c chance) {
+	run := &spec.Deadlines
+	spec.Restarts.Max = ptr.To(int32N(c, 20))
+	spec.Restarts.WindowSeconds = ptr.To(pick[int32](c, 86400, 600))
 	if oneIn(c, 3) {
-		run.ForceDeleteAfterSeconds = ptr.To(pick[int32](c, 60, 600))
+		run.ForceDeleteSeconds = ptr.To(pick[int32](c, 60, 600))
 	}
-	run.CleanPodPolicy = pick(c, v1alpha1.CleanPodPolicyRunning, v1alpha1.CleanPodPolicyNone, v1alpha1.CleanPodPolicyAll)
+	spec.Cleanup.PodPolicy = pick(c, v1alpha1.CleanPodPolicyRunning, v1alpha1.CleanPodPolicyNone, v1alpha1.CleanPodPolicyAll)
 	for _, limit := range []**int32{
-		&run.ActiveDeadlineSeconds, &run.SchedulingTimeoutSeconds, &run.BelowMinTimeoutSeconds, &run.TTLSecondsAfterFinished,
+		&run.ActiveSeconds, &run.SchedulingSeconds, &run.BelowMinSeconds, &spec.Cleanup.TTLSecondsAfterFinished,
 	} {
 		if oneIn(c, 8) {
 			*limit = ptr.To(pick[int32](c, 3600, 600, 60, 1))
@@ -119,7 +127,7 @@ func happen(w *simulator, c chance) string {
 		w.o.Job.Generation++
 		return "minReplicas changes"
 	case 9:
-		w.suspend(!w.o.Job.Spec.RunPolicy.Suspend && oneIn(c, 2))
+		w.suspend(!w.o.Job.Spec.Suspend && oneIn(c, 2))
 		return "suspend changes"
 	case 10:
 		w.restart()

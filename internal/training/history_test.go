@@ -109,7 +109,7 @@ func (w *simulator) calmDown() bool {
 	for i := range w.o.Workers {
 		w.o.Workers[i].Waiting = ""
 	}
-	if w.o.Job.Spec.RunPolicy.Suspend {
+	if w.o.Job.Spec.Suspend {
 		w.suspend(false)
 	}
 	w.trouble, w.o.Verdict = trouble{}, capacity.Verdict{Resume: true, SurplusLimit: v1alpha1.MaxWorkers}
@@ -136,7 +136,7 @@ func (w *simulator) atRest() string {
 		}
 		return ""
 	}
-	keeps := w.o.Job.Spec.RunPolicy.CleanPodPolicy == v1alpha1.CleanPodPolicyNone
+	keeps := w.o.Job.Spec.Cleanup.PodPolicy == v1alpha1.CleanPodPolicyNone
 	if !keeps && (podsThatRun(&w.o) > 0 || w.o.Core != nil || w.o.Surplus != nil || w.o.Service != "") {
 		return "has ended and left something behind"
 	}

@@ -108,7 +108,7 @@ func (m *planned) movesOn(p *podstate.Worker) bool {
 }
 
 func (m *planned) forcesTheStuck() bool {
-	after := m.o.Job.Spec.RunPolicy.ForceDeleteAfterSeconds
+	after := m.o.Job.Spec.Deadlines.ForceDeleteSeconds
 	return !slices.ContainsFunc(m.d.ForceDeletePods, func(p podstate.Worker) bool {
 		since, silent := m.o.Unreachable[p.Node]
 		return after == nil || !silent || !p.Terminating || m.alive(&p) || m.now.Sub(since) < time.Duration(*after)*time.Second
@@ -294,13 +294,13 @@ func (m *planned) coreComesFirst() bool {
 func (m *planned) coolsDown() bool {
 	e := m.was.Elasticity
 	return !slices.ContainsFunc(m.d.CreateWorkers, func(i int32) bool {
-		cooldown := time.Duration(*m.o.Job.Spec.Elasticity.CooldownSeconds) * time.Second
+		cooldown := time.Duration(*m.o.Job.Spec.Elasticity.Growth.CooldownSeconds) * time.Second
 		return m.evicted(i) || (e != nil && slices.Contains(e.Evicted, i) && m.now.Before(e.LastEvictionTime.Add(cooldown)))
 	})
 }
 
 func (m *planned) createsWhatFits() bool {
-	if m.o.Job.Spec.Elasticity.Surplus != v1alpha1.SurplusFitting || m.createsSurplus() == 0 {
+	if m.o.Job.Spec.Elasticity.Growth.Mode != v1alpha1.GrowthOnlyIfFits || m.createsSurplus() == 0 {
 		return true
 	}
 	surplus := m.createsSurplus()
@@ -326,7 +326,9 @@ func (m *planned) countersRise() bool {
 		return rises
 	}
 	if jobstate.IsFinished(m.st) || jobstate.IsStopped(m.st) {
-		return rises && *a == *b // What concerned its pods is forgotten with the attempt.
+		tierless := *a
+		tierless.Tier = "" // A stopped job waits with the tier of its next attempt.
+		return rises && (*a == *b || tierless == *b)
 	}
 	if was, is := m.was.Incident, m.st.Incident; was != nil && (is == nil || (*is != *was && is.Number <= was.Number)) {
 		return false

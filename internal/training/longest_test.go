@@ -14,7 +14,7 @@ import (
 // The smaller of the job's own bound and its tier's holds, and says which it is.
 func TestTierBoundsHowLongAJobTrains(t *testing.T) {
 	const (
-		own    = "The job has trained for 1h0m0s, as long as runPolicy.activeDeadlineSeconds allows. Raise it and submit the job again"
+		own    = "The job has trained for 1h0m0s, as long as deadlines.activeSeconds allows. Raise it and submit the job again"
 		byTier = "The job has trained for %s, as long as tier exploratory allows (tiers[].longestRunSeconds of the operator's " +
 			"configuration). Submit it again, and it continues from its last checkpoint, or create it in a tier that allows longer runs."
 	)
@@ -34,7 +34,7 @@ func TestTierBoundsHowLongAJobTrains(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			w := newSimulator(t, 2, 2)
-			w.o.Job.Spec.RunPolicy.ActiveDeadlineSeconds = c.own
+			w.o.Job.Spec.Deadlines.ActiveSeconds = c.own
 			w.o.Config.Tiers[0].LongestRunSeconds = c.tier
 			w.settle().pass(5 * time.Hour).settle().run().settle()
 			if c.ends == 0 {

@@ -77,7 +77,7 @@ func TestWhatIsMeasured(t *testing.T) {
 		},
 		"a gang without torchrun starts anew when one is evicted": {
 			happens: func(w *simulator) {
-				w.o.Job.Spec.Rendezvous.Backend = v1alpha1.BackendNone
+				w.o.Job.Spec.Framework.Type = v1alpha1.FrameworkCustom
 				w.evict(3).settle().run().settle().run().settle()
 			},
 			resizes: []string{describe.ResizeGrowth}, evictions: counts{losses.EvictionScheduler: 1},
@@ -174,10 +174,7 @@ func TestHeldGPUs(t *testing.T) {
 		"suspended":            {func(w *simulator) { w.suspend(true).settle() }, 0, 0},
 		"stopping":             {func(w *simulator) { w.suspend(true).step() }, 2, 2},
 		"being deleted":        {func(w *simulator) { w.o.Job.DeletionTimestamp = &metav1.Time{Time: w.now} }, 0, 0},
-		"run by another cluster": {
-			func(w *simulator) { w.o.Job.Spec.RunPolicy.ManagedBy = v1alpha1.ManagedByMultiKueue }, 0, 0,
-		},
-		"not looked at": {func(w *simulator) { w.o.Job.Status = v1alpha1.ElasticTrainingJobStatus{} }, 0, 0},
+		"not looked at":        {func(w *simulator) { w.o.Job.Status = v1alpha1.ElasticTrainingJobStatus{} }, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -159,7 +159,7 @@ func TestCooldownShorterThanTheTerminationCountsOnce(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 4).trains()
 	w.change(3, func(p *podstate.Worker) { p.Disruption, p.Terminating = corev1.PodReasonPreemptionByScheduler, true })
-	w.o.Job.Spec.Elasticity.CooldownSeconds = new(int32(10))
+	w.o.Job.Spec.Elasticity.Growth.CooldownSeconds = new(int32(10))
 	w.settle()
 	first := *w.status().Elasticity.LastEvictionTime
 	for range 5 {

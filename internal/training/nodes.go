@@ -8,9 +8,9 @@ import (
 	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
-// forceDelete deletes pods by force that terminate on a node that does not answer, after runPolicy.forceDeleteAfterSeconds.
+// forceDelete deletes pods by force that terminate on a node that does not answer, after deadlines.forceDeleteSeconds.
 func (p *planner) forceDelete() {
-	after := p.Spec.RunPolicy.ForceDeleteAfterSeconds
+	after := p.Spec.Deadlines.ForceDeleteSeconds
 	if after == nil {
 		return // The machine may still run, and then two workers of one name write to one checkpoint: the user decides.
 	}

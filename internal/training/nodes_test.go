@@ -102,7 +102,7 @@ func TestRejectionsCostTheJobNothing(t *testing.T) {
 		g.Expect(w.worker(3).Phase).To(Equal(corev1.PodPending), "created anew")
 		g.Expect(w.worker(3).Avoids).To(ContainElement(node), "elsewhere")
 	}
-	g.Expect(w.now.Sub(began)).To(BeNumerically(">", 30*time.Minute), "the default of belowMinTimeoutSeconds")
+	g.Expect(w.now.Sub(began)).To(BeNumerically(">", 30*time.Minute), "the default of deadlines.belowMinSeconds")
 	g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventNodeRejected))
 	g.Expect(w.status().Message).To(ContainSubstring("rejected worker 3 (UnexpectedAdmissionError)"))
 	w.run().settle()
@@ -164,7 +164,7 @@ func TestANodeThatDoesNotAnswerIsNamedAndItsTimeDoesNotCount(t *testing.T) {
 	g.Expect(w.status().Message).NotTo(ContainSubstring("by force"), "the user did not choose that")
 	g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.ReasonNodeUnreachable))
 	w.pass(24 * time.Hour).settle()
-	g.Expect(jobstate.IsFinished(w.status())).To(BeFalse(), "belowMinTimeoutSeconds stands")
+	g.Expect(jobstate.IsFinished(w.status())).To(BeFalse(), "deadlines.belowMinSeconds stands")
 	g.Expect(w.status().Restarts).To(BeZero())
 	// An administrator says that the node is gone.
 	w.remove(w.worker(1).UID)
@@ -202,7 +202,7 @@ func TestPodsOfUnreachableNodesAreDeletedByForceWhenTheUserWantsThat(t *testing.
 			g := NewWithT(t)
 			w := newSimulator(t, 2, 2)
 			w.graceful = true
-			w.o.Job.Spec.RunPolicy.ForceDeleteAfterSeconds = ptr.To[int32](600)
+			w.o.Job.Spec.Deadlines.ForceDeleteSeconds = ptr.To[int32](600)
 			w.trains().silence(1).pass(5 * time.Minute).loseByTaint(1)
 			lose(w)
 			w.settle()
@@ -213,7 +213,7 @@ func TestPodsOfUnreachableNodesAreDeletedByForceWhenTheUserWantsThat(t *testing.
 			g.Expect(w.worker(1).UID).To(Equal(dead))
 			w.pass(time.Minute).settle()
 			g.Expect(w.last.ForceDeletePods).To(BeEmpty(), "once")
-			if w.o.Job.Spec.RunPolicy.Suspend {
+			if w.o.Job.Spec.Suspend {
 				g.Expect(w.indices()).To(BeEmpty())
 				g.Expect(condition(w, v1alpha1.ConditionSuspended)).To(Equal("True/Suspended"))
 				return
@@ -228,7 +228,7 @@ func TestPodsOfUnreachableNodesAreDeletedByForceWhenTheUserWantsThat(t *testing.
 func TestAWorkerThatIsRecordedAliveIsNotDeletedByForce(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.RunPolicy.ForceDeleteAfterSeconds = ptr.To[int32](60)
+	w.o.Job.Spec.Deadlines.ForceDeleteSeconds = ptr.To[int32](60)
 	w.trains().silence(1).pass(time.Hour).loseByTaint(1)
 	g.Expect(Plan(w.o, w.now).ForceDeletePods).To(BeEmpty(), "its loss is in status first")
 	w.settle().run().settle()
@@ -296,7 +296,7 @@ func TestWhatTheTemplateExcludesItselfIsNotTriedAgain(t *testing.T) {
 func TestAWorkerThatSucceededAfterARejectionHoldsNoClock(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
+	w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
 	w.settle().run(0).reject(1, "OutOfcpu").settle().pass(losses.FirstBackoff).settle()
 	w.change(1, func(p *podstate.Worker) {
 		p.Scheduled, p.Phase, p.FinishedAt = true, corev1.PodSucceeded, metav1.NewTime(w.now)

@@ -43,8 +43,8 @@ func invalidSpec(s *jobstate.State) *jobstate.Obstacle {
 // kueueQueueLabel is how jobs are labelled for Kueue (sigs.k8s.io/kueue, pkg/controller/constants).
 const kueueQueueLabel = "kueue.x-k8s.io/queue-name"
 
-// managedByKueue refuses a job that is labelled for Kueue but not handed over to it. Kueue does not know the kind and would never
-// admit it, and the user would wait for a queue that the job is not in.
+// managedByKueue refuses a job that is labelled for Kueue. Kueue does not know the kind and would never admit it, and the user
+// would wait for a queue that the job is not in.
 func managedByKueue(s *jobstate.State) *jobstate.Obstacle {
 	queue, labelled := s.Job.Labels[kueueQueueLabel]
 	if !labelled {
@@ -52,9 +52,8 @@ func managedByKueue(s *jobstate.State) *jobstate.Obstacle {
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonManagedByKueue,
-		Message: fmt.Sprintf("Label %s (%s) asks Kueue to manage the job, but runPolicy.managedBy does not. Remove the label so that "+
-			"Volcano schedules the job here, or create it with runPolicy.managedBy %s.",
-			kueueQueueLabel, queue, v1alpha1.ManagedByMultiKueue),
+		Message: fmt.Sprintf("Label %s (%s) asks Kueue to admit the job, but Kueue does not know ElasticTrainingJobs. Remove the label, "+
+			"and Volcano schedules the job.", kueueQueueLabel, queue),
 		Stalled: true,
 	}
 }
@@ -79,13 +78,18 @@ func unknownTier(s *jobstate.State) *jobstate.Obstacle {
 	if s.Job.Status.Attempt != nil {
 		asked = cmp.Or(asked, s.Job.Status.Tier) // A job that has begun keeps the default tier it began with.
 	}
+	if s.Status.RunningSince != nil {
+		if _, ok := s.Tier(); ok {
+			return nil // It keeps the tier of its pods, and the next attempt is judged when it begins.
+		}
+	}
 	if _, ok := s.Config.Tiers.FindTier(asked); ok {
 		return nil
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonUnknownTier,
 		Message: fmt.Sprintf("spec.tier: the operator's configuration has no tier %q; it has %s. "+
-			"Delete the job and create it with one of these.", asked, s.Config.Tiers.JoinedNames()),
+			"Set spec.tier to one of these.", asked, s.Config.Tiers.JoinedNames()),
 		Stalled: true,
 	}
 }
@@ -99,8 +103,8 @@ func tierNotAllowed(s *jobstate.State) *jobstate.Obstacle {
 	allowed := s.Config.Tiers.NamesOpenTo(s.Profile, s.Owner())
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonTierNotAllowed,
-		Message: fmt.Sprintf("spec.tier: profile %s does not allow tier %q; it allows %s. Delete the job and create it with one of "+
-			"these, or ask an administrator to allow the tier.", profile, s.Spec.Tier, allowed),
+		Message: fmt.Sprintf("spec.tier: profile %s does not allow tier %q; it allows %s. Set spec.tier to one of these, or ask an "+
+			"administrator to allow the tier.", profile, s.Spec.Tier, allowed),
 		Stalled: true,
 	}
 }
@@ -137,14 +141,13 @@ func qosNotMet(s *jobstate.State) *jobstate.Obstacle {
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonQoSNotMet,
-		Message: trainingpod.DescribeErrors(found) + ". Tier and template of a job cannot change: delete it and create it " +
-			"with other resources, " +
-			"or in another tier.",
+		Message: trainingpod.DescribeErrors(found) + ". Set spec.tier to another tier, or suspend the job, change the " +
+			"template's resources, and resume it.",
 		Stalled: true,
 	}
 }
 
-// protectedTooLong refuses a minSurplusRunSeconds above what the tier allows. For a job that has begun the tier's value is used
+// protectedTooLong refuses a shrink.minRunSeconds above what the tier allows. For a job that has begun the tier's value is used
 // instead.
 func protectedTooLong(s *jobstate.State) *jobstate.Obstacle {
 	if s.Core != nil || s.Job.Status.Attempt != nil {
@@ -180,14 +183,14 @@ func unknownAccelerator(s *jobstate.State) *jobstate.Obstacle {
 	if s.Spec.Accelerator == nil {
 		return nil
 	}
-	resource := config.AcceleratorResource(s.Spec.Accelerator.Resource)
+	resource := config.AcceleratorResource(s.Spec.Accelerator.ResourceName)
 	if _, known := s.Config.Accelerators.ModelLabel(resource); known {
 		return nil
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonUnknownAccelerator,
 		Message: fmt.Sprintf("spec.accelerator.resource: the operator does not know which node label names the model of %q; it knows "+
-			"that of %s. Delete the job and create it with one of these, or with a nodeSelector in place of accelerator.",
+			"that of %s. Suspend the job, change spec.accelerator to one of these or remove it in favour of a nodeSelector, and resume the job.",
 			resource, s.Config.Accelerators.JoinedNames()),
 		Stalled: true,
 	}

@@ -37,15 +37,18 @@ func TestGroupsThatNobodyCheckedDoNotCount(t *testing.T) {
 			g := NewWithT(t)
 			w := newSimulator(t, 1, 2)
 			w.o.Profile = profile()
-			w.o.Profile.Spec.Members = []v1alpha1.ProfileMember{{User: "ivy", MaxTier: "exploratory"}, {Group: "leads"}}
-			w.o.Job.Spec.Tier, w.o.Job.Spec.Owner, w.o.Job.Spec.OwnerGroups = "small-traffic", "ivy", []string{"leads"}
+			w.o.Profile.Spec.Members = []v1alpha1.ProfileMember{
+				{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "leads"},
+			}
+			w.o.Job.Spec.Tier, w.o.Job.Spec.Owner = "small-traffic", "ivy"
+			w.o.Job.Spec.Submitter = &v1alpha1.Submitter{Username: "ivy", Groups: []string{"leads"}}
 			w.o.WebhooksOff = webhooksOff
 			held := func() bool { return w.status().Reason == v1alpha1.ReasonTierNotAllowed }
 			w.step()
 			g.Expect(held()).To(Equal(webhooksOff))
 			if webhooksOff {
 				said := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionOwnerChecked)
-				g.Expect(said.Message).To(HaveSuffix(`"ivy" is only what the creator wrote. The groups in spec.ownerGroups do not count.`))
+				g.Expect(said.Message).To(HaveSuffix(`"ivy" is only what the creator wrote. The groups in spec.submitter do not count.`))
 			}
 			w.o.WebhooksOff = !webhooksOff
 			w.settle()

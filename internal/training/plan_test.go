@@ -62,8 +62,8 @@ func TestSurplusFollowsOnceTheCoreRuns(t *testing.T) {
 	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/WaitingForRoom"))
 	w.run().settle()
 	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/AtMaximum"))
-	g.Expect(w.status().ReadyWorkers).To(Equal("4/4 (2..4)"))
-	g.Expect(w.status().GPUs).To(Equal(int64(4)))
+	g.Expect(w.status().Summary).To(Equal("4/4 (2..4)"))
+	g.Expect(w.status().Accelerators).To(Equal(int64(4)))
 	g.Expect(*w.status().WaitSeconds).To(Equal(int64(3)))
 }
 
@@ -158,7 +158,7 @@ func TestObstacles(t *testing.T) {
 			[]string{`"gold"`, "main-traffic"}},
 		{"QoS of the tier", func(o *jobstate.Observed) { o.Job.Spec.Tier = "main-traffic" }, true, v1alpha1.ReasonQoSNotMet, []string{
 			"spec.template.spec.containers[0].resources.requests: Required value: tier main-traffic (Guaranteed) needs cpu and memory",
-			`"trainer" has neither`, "Tier and template of a job cannot change: delete it",
+			`"trainer" has neither`, "Set spec.tier to another tier, or suspend the job",
 		}},
 		{"QoS of the profile's default tier", func(o *jobstate.Observed) { o.Profile = profile("main-traffic") }, true,
 			v1alpha1.ReasonQoSNotMet, []string{"tier main-traffic (Guaranteed)"}},
@@ -184,9 +184,9 @@ func TestObstacles(t *testing.T) {
 		{"limit", func(o *jobstate.Observed) { o.Config.Limits.MaxWorkersPerJob = 3 }, true, v1alpha1.ReasonLimitExceeded,
 			[]string{"allows 3 workers per job (limits.maxWorkersPerJob), and this is 4", "Lower maxReplicas"}},
 		{"protection of surplus", func(o *jobstate.Observed) {
-			o.Job.Spec.Elasticity.MinSurplusRunSeconds, o.Config.Tiers[0].MaxMinSurplusRunSeconds = ptr.To[int32](86400), 600
+			o.Job.Spec.Elasticity.Shrink.MinRunSeconds, o.Config.Tiers[0].MaxMinSurplusRunSeconds = ptr.To[int32](86400), 600
 		}, true, v1alpha1.ReasonLimitExceeded, []string{
-			"spec.elasticity.minSurplusRunSeconds: Invalid value: 86400: must be at most 600 s in tier exploratory",
+			"spec.elasticity.shrink.minRunSeconds: Invalid value: 86400: must be at most 600 s in tier exploratory",
 			"lower it, or ask an administrator to raise the limit.",
 		}},
 		{"grace of the template", func(o *jobstate.Observed) {
@@ -208,9 +208,9 @@ func TestObstacles(t *testing.T) {
 		}, true, v1alpha1.ReasonTierNotAllowed, []string{`"main-traffic"`, "profile ads", "exploratory, small-traffic"}},
 		{"tier beyond the owner's group", func(o *jobstate.Observed) {
 			o.Profile = profile()
-			o.Profile.Spec.Members = []v1alpha1.ProfileMember{{Group: "interns", MaxTier: "exploratory"}}
-			o.Job.Spec.Tier, o.Job.Spec.Owner, o.Job.Spec.OwnerGroups = "main-traffic", "ivy", []string{"interns"}
-		}, true, v1alpha1.ReasonTierNotAllowed, []string{"allows exploratory to ivy as a member of interns. Delete the job"}},
+			o.Profile.Spec.Members = []v1alpha1.ProfileMember{{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}}
+			o.Job.Spec.Tier, o.Job.Spec.Owner, o.Job.Spec.Submitter = "main-traffic", "ivy", &v1alpha1.Submitter{Username: "ivy", Groups: []string{"interns"}}
+		}, true, v1alpha1.ReasonTierNotAllowed, []string{"allows exploratory to ivy as a member of interns. Set spec.tier"}},
 		{"profile of unknown tiers", func(o *jobstate.Observed) { o.Profile = profile("gold") }, true, v1alpha1.ReasonTierNotAllowed,
 			[]string{"no tier of the operator's configuration"}},
 		{"profile without a queue", func(o *jobstate.Observed) {
@@ -257,10 +257,10 @@ func TestDriftedPodGroupIsRestored(t *testing.T) {
 	drifted := w.last.Blueprint.CoreGroup()
 	drifted.MinMember = 1
 	g.Expect(drifted.HasDrifted(*w.o.Core)).To(BeTrue())
-	w.o.Job.Spec.Tier = "main-traffic"
+	w.o.Config.Tiers[0].Name, w.o.Job.Status.Attempt.Tier = "renamed", "renamed"
 	w.step()
 	g.Expect(w.last.RestoreGroups).To(HaveLen(1))
-	g.Expect(w.last.RestoreGroups[0].Group.PriorityClass).To(Equal("tideline-main-traffic"))
+	g.Expect(w.last.RestoreGroups[0].Group.PriorityClass).To(Equal("tideline-renamed"))
 }
 
 func TestDeletedJobIsLeftAlone(t *testing.T) {
@@ -347,7 +347,7 @@ func TestStoryOfWaiting(t *testing.T) {
 func TestShrinkingIsSaidAtOnce(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 6).trains().scale(3).step()
-	g.Expect(w.status().ReadyWorkers).To(Equal("3/3 (2..3)"), "what is being deleted does not count")
+	g.Expect(w.status().Summary).To(Equal("3/3 (2..3)"), "what is being deleted does not count")
 	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/AtMaximum"))
 }
 

@@ -28,7 +28,7 @@ func TestPreemptedJobStopsWholeAndGoesOn(t *testing.T) {
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSuspended))
 	g.Expect(condition(w, v1alpha1.ConditionSuspended)).To(Equal("True/Preempted"))
 	g.Expect(w.status().Message).To(ContainSubstring("for ads/launch of tier main-traffic"))
-	g.Expect(w.o.Job.Spec.RunPolicy.Suspend).To(BeFalse(), "spec is the user's")
+	g.Expect(w.o.Job.Spec.Suspend).To(BeFalse(), "spec is the user's")
 	g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventPreempted))
 	g.Expect(w.status().Restarts).To(BeZero())
 
@@ -93,7 +93,7 @@ func TestWhatPreemptionAndRestartsLose(t *testing.T) {
 
 func TestDeadlinesStandStillWhilePreempted(t *testing.T) {
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int32](3600)
+	w.o.Job.Spec.Deadlines.ActiveSeconds = ptr.To[int32](3600)
 	w.trains()
 	w.o.Verdict.Preempt = &capacity.Preemption{By: types.NamespacedName{Name: "launch"}}
 	w.settle().pass(5 * time.Hour).step()

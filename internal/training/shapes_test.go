@@ -17,7 +17,7 @@ func (w *simulator) edit(change func(*v1alpha1.ElasticTrainingJobSpec)) *simulat
 	return w
 }
 
-func plainBackend(s *v1alpha1.ElasticTrainingJobSpec) { s.Rendezvous.Backend = v1alpha1.BackendNone }
+func plainBackend(s *v1alpha1.ElasticTrainingJobSpec) { s.Framework.Type = v1alpha1.FrameworkCustom }
 
 func TestGPUsOfTheMasterAreItsOwn(t *testing.T) {
 	g := NewWithT(t)
@@ -29,7 +29,7 @@ func TestGPUsOfTheMasterAreItsOwn(t *testing.T) {
 	w.settle()
 	g.Expect(w.status().Message).To(ContainSubstring("5 nvidia.com/gpu"), "4 for worker 0 and one for the other")
 	w.trains()
-	g.Expect(w.status().GPUs).To(Equal(int64(6)))
+	g.Expect(w.status().Accelerators).To(Equal(int64(6)))
 }
 
 func TestHostsFollowMembership(t *testing.T) {
@@ -74,7 +74,7 @@ func TestTorchrunNeedsNoHosts(t *testing.T) {
 
 func TestSSHKeysAreThereBeforeTheCore(t *testing.T) {
 	g := NewWithT(t)
-	w := newSimulator(t, 2, 4).edit(plainBackend).edit(func(s *v1alpha1.ElasticTrainingJobSpec) { s.Rendezvous.SSHKeys = true })
+	w := newSimulator(t, 2, 4).edit(plainBackend).edit(func(s *v1alpha1.ElasticTrainingJobSpec) { s.Framework.SSH = v1alpha1.SSHKeyPair })
 	w.step().step()
 	g.Expect(w.last.CreateWorkers).NotTo(BeEmpty())
 	g.Expect(w.last.CreateSSHKeys).To(BeTrue())
@@ -139,7 +139,7 @@ func TestModelIsChosenAnewUntilSomethingIsPlaced(t *testing.T) {
 func TestMixedModelsAreNotChosen(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 4).edit(accelerated("A100", "H100"))
-	w.o.Job.Spec.Accelerator.Mixed = true
+	w.o.Job.Spec.Accelerator.Mixing = v1alpha1.MixingAllowed
 	w.settle()
 	g.Expect(w.status().Attempt.Model).To(BeEmpty())
 	g.Expect(w.status().Message).To(ContainSubstring("of models A100, H100"))
@@ -148,7 +148,7 @@ func TestMixedModelsAreNotChosen(t *testing.T) {
 func TestUnknownAcceleratorIsRefusedWithWords(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 4).edit(accelerated("v5e"))
-	w.o.Job.Spec.Accelerator.Resource = "google.com/tpu"
+	w.o.Job.Spec.Accelerator.ResourceName = "google.com/tpu"
 	d := Plan(w.o, w.now)
 	g.Expect(d.CreateWorkers).To(BeEmpty())
 	g.Expect(d.Status.Reason).To(Equal(v1alpha1.ReasonUnknownAccelerator))

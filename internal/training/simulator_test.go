@@ -84,12 +84,16 @@ func newSimulator(t *testing.T, minimum, maximum int32) *simulator {
 		},
 		Spec: v1alpha1.ElasticTrainingJobSpec{
 			MinReplicas: minimum, MaxReplicas: maximum,
-			Elasticity: v1alpha1.Elasticity{CooldownSeconds: ptr.To[int32](300), MinSurplusRunSeconds: ptr.To[int32](0)},
-			Rendezvous: v1alpha1.Rendezvous{
+			Elasticity: v1alpha1.Elasticity{
+				Growth: v1alpha1.Growth{CooldownSeconds: ptr.To[int32](300)},
+				Shrink: v1alpha1.Shrink{MinRunSeconds: ptr.To[int32](0)},
+			},
+			Framework: v1alpha1.Framework{Torchrun: &v1alpha1.Torchrun{
 				JoinTimeoutSeconds:     ptr.To[int32](600),
 				LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
-			},
-			RunPolicy: v1alpha1.RunPolicy{CleanPodPolicy: v1alpha1.CleanPodPolicyRunning, CompletionGraceSeconds: ptr.To[int32](300)},
+			}},
+			Cleanup:       v1alpha1.Cleanup{PodPolicy: v1alpha1.CleanPodPolicyRunning},
+			SuccessPolicy: v1alpha1.SuccessPolicy{CompletionGraceSeconds: ptr.To[int32](300)},
 		},
 	}
 	job.Spec.Template.Spec.Containers = []corev1.Container{{

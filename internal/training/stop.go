@@ -9,7 +9,7 @@ import (
 // heedPreemption records for which gang the job must stop. If that were kept in memory only, a restart of the operator could
 // decide otherwise halfway through, and a second job would stop for the same gang.
 func (p *planner) heedPreemption() {
-	if v := p.Verdict.Preempt; v != nil && p.Status.Preemption == nil && !p.Spec.RunPolicy.Suspend {
+	if v := p.Verdict.Preempt; v != nil && p.Status.Preemption == nil && !p.Spec.Suspend {
 		p.Status.Preemption = &v1alpha1.PreemptionStatus{By: v.By.String(), Since: p.StatusTime(), Tier: v.Tier}
 	}
 }
@@ -43,6 +43,7 @@ func (p *planner) recordStop() {
 	}
 	if p.Status.Attempt != nil {
 		p.closeAttempt()
+		p.Status.Attempt.Tier = "" // From now on it has the tier of the next attempt, which others compare it by.
 	}
 	p.Status.Elasticity = nil
 	p.ConditionWriter().Set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspending, "")

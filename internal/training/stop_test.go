@@ -19,7 +19,7 @@ import (
 )
 
 func (w *simulator) suspend(yes bool) *simulator {
-	w.o.Job.Spec.RunPolicy.Suspend = yes
+	w.o.Job.Spec.Suspend = yes
 	w.o.Job.Generation++
 	return w
 }
@@ -81,7 +81,7 @@ func TestResumedBeforeTheLastPodHasLeft(t *testing.T) {
 func TestActiveDeadlineStandsStillWhileSuspended(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int32](3600)
+	w.o.Job.Spec.Deadlines.ActiveSeconds = ptr.To[int32](3600)
 	w.settle().pass(5 * time.Hour).settle().run().settle().pass(30 * time.Minute).step()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning), "the wait does not count")
 	w.suspend(true).settle().pass(10 * time.Hour).step()
@@ -90,19 +90,19 @@ func TestActiveDeadlineStandsStillWhileSuspended(t *testing.T) {
 	g.Expect(w.last.RequeueAfter).To(BeNumerically("~", 30*time.Minute, time.Minute), "the deadline is a timer of its own")
 	w.pass(w.last.RequeueAfter).step()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonDeadlineExceeded))
-	g.Expect(w.status().Message).To(HavePrefix("The job has trained for 1h0m0s, as long as runPolicy.activeDeadlineSeconds allows."))
+	g.Expect(w.status().Message).To(HavePrefix("The job has trained for 1h0m0s, as long as deadlines.activeSeconds allows."))
 }
 
 func TestSchedulingTimeout(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.RunPolicy.SchedulingTimeoutSeconds = ptr.To[int32](600)
+	w.o.Job.Spec.Deadlines.SchedulingSeconds = ptr.To[int32](600)
 	w.settle()
 	g.Expect(w.last.RequeueAfter).To(BeNumerically("~", 10*time.Minute, time.Minute))
 	w.pass(10 * time.Minute).step()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSchedulingTimeout))
 	placed := newSimulator(t, 2, 2)
-	placed.o.Job.Spec.RunPolicy.SchedulingTimeoutSeconds = ptr.To[int32](600)
+	placed.o.Job.Spec.Deadlines.SchedulingSeconds = ptr.To[int32](600)
 	placed.trains().pass(time.Hour).settle()
 	g.Expect(placed.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 }
@@ -144,7 +144,7 @@ func TestErrorsOfImageAndConfiguration(t *testing.T) {
 func TestEndedJobIsDeletedAfterItsTime(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](60)
+	w.o.Job.Spec.Cleanup.TTLSecondsAfterFinished = ptr.To[int32](60)
 	w.trains()
 	for i := range int32(2) {
 		w.change(i, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded })
@@ -162,10 +162,6 @@ func TestKueue(t *testing.T) {
 	w.settle()
 	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/ManagedByKueue"))
 	g.Expect(w.o.Workers).To(BeEmpty())
-	w.o.Job.Spec.RunPolicy.ManagedBy = v1alpha1.ManagedByMultiKueue
-	before := w.status().DeepCopy()
-	w.step()
-	g.Expect(w.status()).To(Equal(before), "hands off")
 }
 
 func TestNothingIsSaidOfALineThatTheJobLeft(t *testing.T) {
@@ -179,7 +175,7 @@ func TestNothingIsSaidOfALineThatTheJobLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			w := newSimulator(t, 4, 4)
-			w.o.Job.Spec.RunPolicy.SchedulingTimeoutSeconds = ptr.To[int32](600)
+			w.o.Job.Spec.Deadlines.SchedulingSeconds = ptr.To[int32](600)
 			w.settle()
 			w.o.Verdict = waits
 			w.settle()
@@ -204,7 +200,7 @@ func TestAJobThatCannotGoOnSaysWhyItIsStopped(t *testing.T) {
 func TestAnAPIErrorTakesNoCompletedWorkerForALostOne(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 4)
-	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
+	w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
 	w.trains()
 	w.change(1, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
 	w.deletePod(1).settle()
@@ -216,8 +212,8 @@ func TestAnAPIErrorTakesNoCompletedWorkerForALostOne(t *testing.T) {
 func TestANewAttemptHasNoWorkersOfTheOneBefore(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
-	w.o.Job.Spec.Elasticity.OnRangeChange = v1alpha1.RangeChangeRestart
+	w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
+	w.o.Job.Spec.Elasticity.RangeUpdate = v1alpha1.RangeUpdateRestart
 	w.trains()
 	w.change(0, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
 	w.o.Job.Spec.MinReplicas = 1

@@ -150,7 +150,7 @@ func TestStrandedWorkerFulfilsNoRule(t *testing.T) {
 func TestNobodyIsStrandedOnceWorker0HasSucceeded(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
+	w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
 	w.trains().deletePod(0).settle()
 	w.run().settle()
 	was := w.worker(1).UID
@@ -162,7 +162,7 @@ func TestNobodyIsStrandedOnceWorker0HasSucceeded(t *testing.T) {
 func TestStrandedSuccessIsNoneOfAllWorkers(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
+	w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
 	w.trains().succeed(1).settle()
 	w.restartInPlace(0).step().succeed(0).step()
 	g.Expect(w.status().Phase).NotTo(Equal(v1alpha1.PhaseSucceeded))
@@ -173,7 +173,7 @@ func TestStrandedSuccessIsNoneOfAllWorkers(t *testing.T) {
 func TestSuccessCountsWhereWorkersTrainForThemselves(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.Rendezvous.Backend = v1alpha1.BackendNone
+	w.o.Job.Spec.Framework.Type = v1alpha1.FrameworkCustom
 	w.trains().restartInPlace(0).settle()
 	was := w.worker(1).UID
 	w.succeed(1).settle()
@@ -181,7 +181,8 @@ func TestSuccessCountsWhereWorkersTrainForThemselves(t *testing.T) {
 	g.Expect(w.worker(1).UID).To(Equal(was))
 
 	w = newSimulator(t, 2, 2)
-	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAny
+	w.o.Job.Spec.SuccessPolicy.Operator = v1alpha1.SuccessOfAny
+	w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
 	w.trains().restartInPlace(0).settle()
 	w.succeed(1).settle()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))

@@ -18,7 +18,7 @@ func (p *planner) tellWorkers() {
 	if rendezvous.UsesTorchrun(p.Job) {
 		return // Its agents find each other by their rendezvous.
 	}
-	p.d.CreateSSHKeys = p.Spec.Rendezvous.SSHKeys && len(p.d.CreateWorkers) > 0
+	p.d.CreateSSHKeys = p.Spec.Framework.SSH == v1alpha1.SSHKeyPair && len(p.d.CreateWorkers) > 0
 	// Surplus is listed as the written status has it, so that a burst of changes writes the ConfigMap once.
 	var surplus []int32
 	for _, m := range p.Job.Status.Members {

@@ -125,7 +125,7 @@ func TestALargerAttemptAsksForItsTurnAgain(t *testing.T) {
 			if w.settle(); placed {
 				w.trains()
 			}
-			w.o.Job.Spec.MinReplicas, w.o.Job.Spec.Elasticity.OnRangeChange = 4, v1alpha1.RangeChangeRestart
+			w.o.Job.Spec.MinReplicas, w.o.Job.Spec.Elasticity.RangeUpdate = 4, v1alpha1.RangeUpdateRestart
 			w.o.Job.Generation++
 			w.settle()
 			g.Expect(w.status().Attempt.MinReplicas).To(Equal(int32(4)))

@@ -35,13 +35,14 @@ type newJob struct {
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec *struct {
-		Owner string `json:"owner"`
-		// OwnerGroups are overwritten, whatever the user wrote.
-		OwnerGroups json.RawMessage `json:"ownerGroups"`
+		Owner     string `json:"owner"`
+		Submitter *struct {
+			Username string `json:"username"`
+		} `json:"submitter"`
 	} `json:"spec"`
 }
 
-// Handle makes the user who creates a job its owner, and records the groups of the owner. It removes an approval, which
+// Handle makes the user who creates a job its owner, and records who submitted it. It removes an approval, which
 // belongs to the job from which this one was copied.
 func (c *completer) Handle(ctx context.Context, req admission.Request) admission.Response {
 	var job newJob
@@ -52,18 +53,14 @@ func (c *completer) Handle(ctx context.Context, req admission.Request) admission
 	if job.Spec.Owner == "" {
 		patches = append(patches, jsonpatch.NewOperation("add", "/spec/owner", req.UserInfo.Username))
 	}
-	var groups []string
-	if job.Spec.Owner == "" || job.Spec.Owner == req.UserInfo.Username {
-		var refusal *admission.Response
-		if groups, refusal = c.namedGroups(ctx, req); refusal != nil {
+	// A job that is restored from a backup keeps the submitter that it names; the validating webhook asks who may do that.
+	if by := job.Spec.Submitter; by == nil || by.Username == "" || by.Username == req.UserInfo.Username {
+		groups, refusal := c.namedGroups(ctx, req)
+		if refusal != nil {
 			return *refusal
 		}
-	}
-	switch {
-	case len(groups) > 0:
-		patches = append(patches, jsonpatch.NewOperation("add", "/spec/ownerGroups", groups))
-	case job.Spec.OwnerGroups != nil:
-		patches = append(patches, jsonpatch.NewOperation("remove", "/spec/ownerGroups", nil))
+		patches = append(patches, jsonpatch.NewOperation("add", "/spec/submitter",
+			v1alpha1.Submitter{Username: req.UserInfo.Username, Groups: groups}))
 	}
 	if _, copied := job.Metadata.Annotations[v1alpha1.AnnotationApproval]; copied {
 		patches = append(patches, jsonpatch.NewOperation("remove", pathOf(v1alpha1.AnnotationApproval), nil))
@@ -82,7 +79,7 @@ func (c *completer) namedGroups(ctx context.Context, req admission.Request) ([]s
 	profiles, err := profilecache.ReadProfiles(ctx, c.client)
 	if err != nil {
 		unknown := admission.Errored(http.StatusInternalServerError, fmt.Errorf(
-			"spec.ownerGroups: Tideline cannot read which groups of %s the profiles name (%w): create the %s again in a moment",
+			"spec.submitter: Tideline cannot read which groups of %s the profiles name (%w): create the %s again in a moment",
 			req.UserInfo.Username, err, c.of.job))
 		return nil, &unknown
 	}
@@ -90,7 +87,7 @@ func (c *completer) namedGroups(ctx context.Context, req admission.Request) ([]s
 	if len(groups) <= mostGroups {
 		return groups, nil
 	}
-	refused := denyObject(c.of.kind, req.Name, field.ErrorList{field.Forbidden(field.NewPath("spec", "ownerGroups"), fmt.Sprintf(
+	refused := denyObject(c.of.kind, req.Name, field.ErrorList{field.Forbidden(field.NewPath("spec", "submitter", "groups"), fmt.Sprintf(
 		"%s is in %d groups that ResourceQuotaProfiles name, and a job may have %d: ask an administrator to name fewer in profiles",
 		req.UserInfo.Username, len(groups), mostGroups))})
 	return nil, &refused

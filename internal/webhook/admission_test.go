@@ -191,7 +191,7 @@ func TestValidatorOfMerges(t *testing.T) {
 	const (
 		begin  = `MergeJob.tideline.io "ctr" is invalid: `
 		merge  = `"pool":"tideline-merge","store":{"provider":"s3","bucket":"models","credentialsSecretName":"key"}`
-		secret = `spec.store.credentialsSecretName: Forbidden: to use Secret "key", a user needs the right to get it in ` +
+		secret = `spec.store.s3.credentialsRef: Forbidden: to use Secret "key", a user needs the right to get it in ` +
 			`namespace ads, which "alice" does not have: name a Secret that you may read, or ask an administrator for the right`
 	)
 	for name, c := range map[string]struct {
@@ -209,7 +209,7 @@ func TestValidatorOfMerges(t *testing.T) {
 		},
 		"unanswerable": {
 			merge: `{"spec":{` + merge + `}}`, err: errors.New("late"), asks: []string{"get"}, code: 500,
-			says: `spec.store.credentialsSecretName: the API server did not answer whether alice may get secrets in namespace ads ` +
+			says: `spec.store.s3.credentialsRef: the API server did not answer whether alice may get secrets in namespace ads ` +
 				`(late): ` +
 				`create the merge again in a moment`,
 		},

@@ -33,9 +33,9 @@ const (
 type Approvable struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		Tier        string   `json:"tier"`
-		Owner       string   `json:"owner"`
-		OwnerGroups []string `json:"ownerGroups"`
+		Tier      string              `json:"tier"`
+		Owner     string              `json:"owner"`
+		Submitter *v1alpha1.Submitter `json:"submitter"`
 	} `json:"spec"`
 	Status struct {
 		Conditions []metav1.Condition `json:"conditions"`
@@ -43,7 +43,7 @@ type Approvable struct {
 }
 
 func (a *Approvable) owner() ownership.Owner {
-	return ownership.OwnerOf(a.Spec.Owner, a.Spec.OwnerGroups, a.Status.Conditions)
+	return ownership.OwnerOf(a.Spec.Owner, a.Spec.Submitter, a.Status.Conditions)
 }
 
 // annotationPath is the path of an annotation, for messages.

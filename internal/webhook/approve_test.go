@@ -76,18 +76,20 @@ func TestRecord(t *testing.T) {
 			refused: `metadata.annotations[tideline.io/approve]: Forbidden: profile team-ads does not allow tier "small-traffic" ` +
 				`of the job; it allows exploratory, main-traffic: ask an administrator to allow it first`},
 		"in a tier beyond its owner's": {asks: "72h", change: func(job *Approvable, r *Rules) {
-			job.Spec.Owner, r.Profile.Spec.Members = "ivy", []v1alpha1.ProfileMember{{User: "ivy", MaxTier: "exploratory"}}
+			job.Spec.Owner, r.Profile.Spec.Members = "ivy", []v1alpha1.ProfileMember{{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "exploratory"}}
 		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: profile team-ads does not allow tier "main-traffic" ` +
 			`of the job; it allows exploratory to ivy: ask an administrator to allow it first`},
 		"in a tier beyond its owner's group": {asks: "72h", change: func(job *Approvable, r *Rules) {
-			job.Spec.Owner, job.Spec.OwnerGroups = "ivy", []string{"interns"}
-			r.Profile.Spec.Members = []v1alpha1.ProfileMember{{Group: "interns", MaxTier: "exploratory"}}
+			job.Spec.Owner, job.Spec.Submitter = "ivy", &v1alpha1.Submitter{Username: "ivy", Groups: []string{"interns"}}
+			r.Profile.Spec.Members = []v1alpha1.ProfileMember{{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}}
 		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: profile team-ads does not allow tier "main-traffic" ` +
 			`of the job; it allows exploratory to ivy as a member of interns: ask an administrator to allow it first`},
 		"in a tier of an unchecked group": {asks: "72h", change: func(job *Approvable, r *Rules) {
-			job.Spec.Owner, job.Spec.OwnerGroups = "ivy", []string{"leads"}
+			job.Spec.Owner, job.Spec.Submitter = "ivy", &v1alpha1.Submitter{Username: "ivy", Groups: []string{"leads"}}
 			job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
-			r.Profile.Spec.Members = []v1alpha1.ProfileMember{{User: "ivy", MaxTier: "exploratory"}, {Group: "leads"}}
+			r.Profile.Spec.Members = []v1alpha1.ProfileMember{
+				{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "leads"},
+			}
 		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: profile team-ads does not allow tier "main-traffic" ` +
 			`of the job; it allows exploratory to ivy: ask an administrator to allow it first`},
 		"in a tier by default": {asks: "72h", change: func(job *Approvable, r *Rules) {

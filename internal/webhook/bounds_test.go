@@ -11,7 +11,7 @@ import (
 )
 
 func TestTierBoundsHowLongSurplusIsLeftAlone(t *testing.T) {
-	const refused = "spec.elasticity.minSurplusRunSeconds: Invalid value: 601: must be at most 600 s in tier " +
+	const refused = "spec.elasticity.shrink.minRunSeconds: Invalid value: 601: must be at most 600 s in tier " +
 		"small-traffic, because " +
 		"gangs wait that long (tiers[].maxMinSurplusRunSeconds of the operator's configuration): lower it, or ask an administrator " +
 		"to raise the limit"
@@ -20,7 +20,7 @@ func TestTierBoundsHowLongSurplusIsLeftAlone(t *testing.T) {
 		cfg := config.DefaultConfiguration()
 		cfg.Tiers[1].MaxMinSurplusRunSeconds = 600
 		job := &v1alpha1.ElasticTrainingJob{Spec: v1alpha1.ElasticTrainingJobSpec{Tier: "small-traffic"}}
-		job.Spec.Elasticity.MinSurplusRunSeconds = ptr.To(asked)
+		job.Spec.Elasticity.Shrink.MinRunSeconds = ptr.To(asked)
 		d := DecideCreation(job, Creation{User: "alice"}, Rules{Config: cfg})
 		if says == "" {
 			g.Expect(d.Refused).To(BeEmpty())

@@ -74,7 +74,7 @@ type Rules struct {
 func DecideCreation(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision {
 	spec := &job.Spec
 	var d Decision
-	owner := ownership.Owner{User: spec.Owner, Groups: spec.OwnerGroups}
+	owner := ownership.OwnerOf(spec.Owner, spec.Submitter, nil)
 	if tier, fine := d.limitTierAndSize(spec.Tier, owner, spec.MaxReplicas, forTraining, rules); fine {
 		d.Refused = append(d.Refused, trainingpod.CheckJobQoS(spec, tier)...)
 		if long := trainingpod.CheckProtection(spec, tier); long != nil {
@@ -84,7 +84,7 @@ func DecideCreation(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) 
 	d.Refused = append(d.Refused, trainingpod.CheckJobGrace(spec, rules.Config.Limits)...)
 	d.checkCaps(job, rules)
 	d.checkBudgets(job, rules)
-	d.checkGroups(owner, by)
+	d.checkSubmitter(spec.Submitter, forTraining, by)
 	d.claimRights(spec.Owner, &spec.Template.Spec, forTraining, by)
 	return d
 }
@@ -93,7 +93,7 @@ func DecideCreation(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) 
 // configuration, its schedule, and its owner, its ServiceAccount and the Secret by which its store is read, by who creates it.
 func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision {
 	var d Decision
-	owner := ownership.Owner{User: spec.Owner, Groups: spec.OwnerGroups}
+	owner := ownership.OwnerOf(spec.Owner, spec.Submitter, nil)
 	if tier, fine := d.limitTierAndSize(spec.Tier, owner, spec.MaxReplicas, forMerge, rules); fine {
 		d.Refused = append(d.Refused, trainingpod.CheckMergeQoS(spec, tier)...)
 	}
@@ -105,9 +105,9 @@ func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision
 			d.refuse(field.NewPath("spec", "schedule"), field.OmitValueType{}, err.Error())
 		}
 	}
-	d.checkGroups(owner, by)
+	d.checkSubmitter(spec.Submitter, forMerge, by)
 	d.claimRights(spec.Owner, &spec.Template.Spec, forMerge, by)
-	if name := spec.Store.CredentialsSecretName; name != "" {
+	if name := spec.Store.CredentialsSecret(); name != "" {
 		d.Claims = append(d.Claims, claimSecret(name, by))
 	}
 	return d
@@ -190,8 +190,8 @@ func withoutHours(profile *v1alpha1.ResourceQuotaProfile) *v1alpha1.HourCap {
 	if profile.Spec.Caps == nil {
 		return nil
 	}
-	for i := range profile.Spec.Caps.GPUHours {
-		if h := &profile.Spec.Caps.GPUHours[i]; h.PerUser == 0 && h.OnExceeded == v1alpha1.ExceededDeny {
+	for i := range profile.Spec.Caps.AcceleratorHours {
+		if h := &profile.Spec.Caps.AcceleratorHours[i]; h.PerUser == 0 && h.OnExceeded == v1alpha1.ExceededDeny {
 			return h
 		}
 	}
@@ -213,14 +213,15 @@ func (d *Decision) checkPool(name string, rules Rules) {
 
 // checkStore refuses a store that the operator's configuration does not allow.
 func (d *Decision) checkStore(s *v1alpha1.ModelStore, allowed config.Merges) {
-	switch s.Provider {
+	switch s.Type {
 	case v1alpha1.StoreFile:
-		if !allowed.AllowsLocal(s.Bucket) {
-			d.refuse(field.NewPath("spec", "store", "bucket"), s.Bucket, "is outside the folder that the operator's configuration allows "+
-				"for stores of provider file (merges.localStores, --allow-local-stores): "+localHint(allowed.LocalStores))
+		if !allowed.AllowsLocal(s.Place()) {
+			d.refuse(field.NewPath("spec", "store", "file", "path"), s.Place(), "is outside the folder that the operator's configuration allows "+
+				"for stores of type File (merges.localStores, --allow-local-stores): "+localHint(allowed.LocalStores))
 		}
 	case v1alpha1.StoreS3:
-		if allowed.AllowsEndpoint(s.Endpoint) {
+		endpoint, _ := s.Server()
+		if allowed.AllowsEndpoint(endpoint) {
 			return
 		}
 		listed := "none"
@@ -228,27 +229,36 @@ func (d *Decision) checkStore(s *v1alpha1.ModelStore, allowed config.Merges) {
 			listed = strings.Join(allowed.Endpoints, ", ")
 		}
 		what := "is not a server"
-		if s.Endpoint == "" {
+		if endpoint == "" {
 			what = "an empty endpoint means AWS, which is not a server"
 		}
-		d.refuse(field.NewPath("spec", "store", "endpoint"), s.Endpoint, fmt.Sprintf("%s that the operator's configuration allows "+
+		d.refuse(field.NewPath("spec", "store", "s3", "endpoint"), endpoint, fmt.Sprintf("%s that the operator's configuration allows "+
 			"(merges.endpoints); it allows %s: use one of these, or ask an administrator to add it", what, listed))
 	}
 }
 
 func localHint(folder string) string {
 	if folder == "" {
-		return "it allows none, so use provider s3"
+		return "it allows none, so use type S3"
 	}
 	return "use a folder in " + folder
 }
 
-// checkGroups refuses groups that the owner does not have. Only the groups of the user who sends the request are known here,
-// so a job with another owner has none.
-func (d *Decision) checkGroups(owner ownership.Owner, by Creation) {
-	foreign := func(group string) bool { return owner.User != by.User || !slices.Contains(by.Groups, group) }
-	if slices.ContainsFunc(owner.Groups, foreign) {
-		d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "ownerGroups"), "only the webhook writes this field, with "+
+// checkSubmitter refuses groups that the submitter does not have, and another submitter than the user who sends the request, unless
+// that user may name other owners too, as one who restores a backup.
+func (d *Decision) checkSubmitter(named *v1alpha1.Submitter, of words, by Creation) {
+	at := field.NewPath("spec", "submitter")
+	switch {
+	case named == nil:
+	case named.Username != by.User:
+		claim := claimOwner(named.Username, of, by)
+		claim.Refusal = field.Forbidden(at.Child("username"), fmt.Sprintf(
+			"%q is not %q, who creates the %s. To restore a %[3]s with its submitter, a user needs the verb %s on %s.%s in namespace "+
+				"%s: leave the submitter out, or ask an administrator to bind ClusterRole tideline-assign-owner",
+			named.Username, by.User, of.job, assignOwner, of.resource, v1alpha1.GroupVersion.Group, by.Job.Namespace))
+		d.Claims = append(d.Claims, claim)
+	case slices.ContainsFunc(named.Groups, func(group string) bool { return !slices.Contains(by.Groups, group) }):
+		d.Refused = append(d.Refused, field.Forbidden(at.Child("groups"), "only the webhook writes this field, with "+
 			"groups of the user who creates the job: leave it out"))
 	}
 }
@@ -300,7 +310,7 @@ func claimSecret(name string, by Creation) Claim {
 		Rights: []authorizationv1.ResourceAttributes{{
 			Verb: "get", Version: corev1.SchemeGroupVersion.Version, Resource: "secrets", Namespace: by.Job.Namespace, Name: name,
 		}},
-		Refusal: field.Forbidden(field.NewPath("spec", "store", "credentialsSecretName"), fmt.Sprintf(
+		Refusal: field.Forbidden(field.NewPath("spec", "store", "s3", "credentialsRef", "name"), fmt.Sprintf(
 			"to use Secret %q, a user needs the right to get it in namespace %s, which %q does not have: name a Secret that you "+
 				"may read, "+
 				"or ask an administrator for the right", name, by.Job.Namespace, by.User)),

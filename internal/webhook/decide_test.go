@@ -182,7 +182,7 @@ func TestDecideRefusesAcceleratorsWithoutHours(t *testing.T) {
 			g := NewWithT(t)
 			profile, job := &v1alpha1.ResourceQuotaProfile{}, &v1alpha1.ElasticTrainingJob{}
 			profile.Name = "ads"
-			profile.Spec.Caps = &v1alpha1.ProfileCaps{GPUHours: []v1alpha1.HourCap{{
+			profile.Spec.Caps = &v1alpha1.ProfileCaps{AcceleratorHours: []v1alpha1.HourCap{{
 				Window: metav1.Duration{Duration: 168 * time.Hour}, PerUser: c.hours, OnExceeded: c.then,
 			}}}
 			job.Spec.Owner, job.Spec.MinReplicas, job.Spec.MaxReplicas = "alice", 1, 1

@@ -15,7 +15,9 @@ import (
 func mergeSpec() *v1alpha1.MergeJobSpec {
 	return &v1alpha1.MergeJobSpec{
 		Pool: "tideline-merge", MaxReplicas: 4,
-		Store: v1alpha1.ModelStore{Provider: v1alpha1.StoreS3, Bucket: "models", CredentialsSecretName: "model-store"},
+		Store: v1alpha1.ModelStore{Type: v1alpha1.StoreS3, S3: &v1alpha1.S3Store{
+			Bucket: "models", CredentialsRef: v1alpha1.ObjectRef{Name: "model-store"},
+		}},
 	}
 }
 
@@ -27,7 +29,7 @@ func TestDecideMerge(t *testing.T) {
 			`--allow-local-stores): `
 	)
 	folder := func(bucket string) v1alpha1.ModelStore {
-		return v1alpha1.ModelStore{Provider: v1alpha1.StoreFile, Bucket: bucket}
+		return v1alpha1.ModelStore{Type: v1alpha1.StoreFile, File: &v1alpha1.FileStore{Path: bucket}}
 	}
 	for name, c := range map[string]struct {
 		edit func(*v1alpha1.MergeJobSpec, *config.Merges)
@@ -55,11 +57,11 @@ func TestDecideMerge(t *testing.T) {
 			s.Pool, m.Pools = "night", []string{"night"}
 		}},
 		"a server that is listed": {edit: func(s *v1alpha1.MergeJobSpec, m *config.Merges) {
-			s.Store.Endpoint, m.Endpoints = "https://s3.example/", []string{"https://s3.example"}
+			s.Store.S3.Endpoint, m.Endpoints = "https://s3.example/", []string{"https://s3.example"}
 		}},
 		"a server that is not listed": {
 			func(s *v1alpha1.MergeJobSpec, m *config.Merges) {
-				s.Store.Endpoint, m.Endpoints = "http://169.254.169.254", []string{"aws", "https://s3.example"}
+				s.Store.S3.Endpoint, m.Endpoints = "http://169.254.169.254", []string{"aws", "https://s3.example"}
 			},
 			`spec.store.endpoint: Invalid value: "http://169.254.169.254": is not a server ` + noServer +
 				`aws, https://s3.example` + add,
@@ -139,6 +141,6 @@ func TestWhatAMergeClaims(t *testing.T) {
 	}))
 
 	local := mergeSpec()
-	local.Store = v1alpha1.ModelStore{Provider: v1alpha1.StoreFile, Bucket: "/stores/ctr"}
+	local.Store = v1alpha1.ModelStore{Type: v1alpha1.StoreFile, File: &v1alpha1.FileStore{Path: "/stores/ctr"}}
 	g.Expect(DecideMerge(local, by, Rules{Config: config.DefaultConfiguration()}).Claims).To(BeEmpty(), "a folder has no Secret")
 }

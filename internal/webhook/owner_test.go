@@ -21,7 +21,7 @@ import (
 func naming(groups ...string) v1alpha1.ResourceQuotaProfile {
 	p := v1alpha1.ResourceQuotaProfile{}
 	for _, group := range groups {
-		p.Spec.Members = append(p.Spec.Members, v1alpha1.ProfileMember{Group: group})
+		p.Spec.Members = append(p.Spec.Members, v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: group})
 	}
 	return p
 }
@@ -80,7 +80,7 @@ func TestNoJobIsWithoutTheGroupsOfItsOwner(t *testing.T) {
 	g.Expect(response.Allowed).To(BeFalse())
 	g.Expect(response.Patches).To(BeEmpty())
 	g.Expect(response.Result.Code).To(BeEquivalentTo(500))
-	g.Expect(response.Result.Message).To(Equal(`spec.ownerGroups: Tideline cannot read which groups of alice the profiles ` +
+	g.Expect(response.Result.Message).To(Equal(`spec.submitter: Tideline cannot read which groups of alice the profiles ` +
 		`name (list the ` +
 		`ResourceQuotaProfiles: late): create the merge again in a moment`))
 	g.Expect(r.patience).To(And(BeNumerically(">", 0), BeNumerically("<=", reviewTimeout)), "it does not wait for ever")
@@ -95,7 +95,7 @@ func TestNoJobIsWithoutTheGroupsOfItsOwner(t *testing.T) {
 	c = &completer{r, forTraining}
 	response = c.Handle(t.Context(), many)
 	g.Expect(response.Allowed).To(BeFalse())
-	g.Expect(response.Result.Message).To(Equal(`ElasticTrainingJob.tideline.io "ctr" is invalid: spec.ownerGroups: Forbidden: ` +
+	g.Expect(response.Result.Message).To(Equal(`ElasticTrainingJob.tideline.io "ctr" is invalid: spec.submitter.groups: Forbidden: ` +
 		`alice is in 65 groups that ResourceQuotaProfiles name, and a job may have 64: ask an administrator to name fewer in profiles`))
 	many.UserInfo.Groups = many.UserInfo.Groups[:mostGroups+1] // ml, which no profile names, and 64 others
 	g.Expect(c.Handle(t.Context(), many).Allowed).To(BeTrue())
@@ -103,24 +103,23 @@ func TestNoJobIsWithoutTheGroupsOfItsOwner(t *testing.T) {
 
 // Where the mutating webhook was not called, no user is in a group by writing so.
 func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
-	const refusal = "spec.ownerGroups: Forbidden: only the webhook writes this field, with groups of the user who creates " +
+	const refusal = "spec.submitter.groups: Forbidden: only the webhook writes this field, with groups of the user who creates " +
 		"the job: leave it out"
 	for name, c := range map[string]struct {
-		owner  string
 		groups []string
 		fine   bool
 	}{
-		"none":                   {"alice", nil, true},
-		"hers":                   {"alice", []string{"ml", "nlp"}, true},
-		"another":                {"alice", []string{"ml", "leads"}, false},
-		"hers, of somebody else": {"bob", []string{"ml"}, false},
-		"hers, without an owner": {"", []string{"ml"}, false},
+		"none":    {nil, true},
+		"hers":    {[]string{"ml", "nlp"}, true},
+		"another": {[]string{"ml", "leads"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			by, rules := Creation{User: "alice", Groups: []string{"nlp", "ml"}}, Rules{Config: config.DefaultConfiguration()}
-			job := &v1alpha1.ElasticTrainingJob{Spec: v1alpha1.ElasticTrainingJobSpec{Owner: c.owner, OwnerGroups: c.groups}}
+			job := &v1alpha1.ElasticTrainingJob{Spec: v1alpha1.ElasticTrainingJobSpec{
+				Owner: "alice", Submitter: &v1alpha1.Submitter{Username: "alice", Groups: c.groups},
+			}}
 			merge := mergeSpec()
-			merge.Owner, merge.OwnerGroups = c.owner, c.groups
+			merge.Owner, merge.Submitter = job.Spec.Owner, job.Spec.Submitter
 			for _, d := range []Decision{DecideCreation(job, by, rules), DecideMerge(merge, by, rules)} {
 				if c.fine {
 					NewWithT(t).Expect(d.Refused).To(BeEmpty())
@@ -138,9 +137,11 @@ func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
 // What is approved is checked with the groups that count, as it was recorded with them.
 func TestUncheckedGroupsAreNotApproved(t *testing.T) {
 	job := approvable(v1alpha1.AnnotationApproval, recorded())
-	job.Spec.Owner, job.Spec.OwnerGroups = "ivy", []string{"leads"}
+	job.Spec.Owner, job.Spec.Submitter = "ivy", &v1alpha1.Submitter{Username: "ivy", Groups: []string{"leads"}}
 	rules := Rules{config.DefaultConfiguration(), guarded()}
-	rules.Profile.Spec.Members = []v1alpha1.ProfileMember{{User: "ivy", MaxTier: "exploratory"}, {Group: "leads"}}
+	rules.Profile.Spec.Members = []v1alpha1.ProfileMember{
+		{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "leads"},
+	}
 	NewWithT(t).Expect(rules.CheckApproval(approvable(), job, "alice", noon).Refused).To(BeEmpty())
 	job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
 	NewWithT(t).Expect(rules.CheckApproval(approvable(), job, "alice", noon).Refused).To(HaveLen(1))
@@ -159,7 +160,7 @@ func TestTiersByGroup(t *testing.T) {
 	interns := naming()
 	interns.Name, interns.Spec.NamespaceSelector.MatchLabels = "team-ads", map[string]string{"team": "ads"}
 	interns.Spec.Members = []v1alpha1.ProfileMember{
-		{Group: "interns", MaxTier: "exploratory"}, {Group: "ml", MaxTier: "small-traffic"}, {User: "sam"},
+		{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}, {Kind: v1alpha1.MemberUser, Name: "sam"},
 	}
 	r := &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{interns}}
 	refusal := func(allowed string) string {

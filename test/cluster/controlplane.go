@@ -24,13 +24,12 @@ rules:
 `
 
 // withoutControllers are the controllers of kube-controller-manager that need a
-// cloud, volumes, metrics or certificates, which this cluster has not.
+// cloud, volumes or certificates, which this cluster has not.
 var withoutControllers = []string{
 	"*",
 	"-bootstrap-signer-controller", "-token-cleaner-controller",
 	"-certificatesigningrequest-approving-controller", "-certificatesigningrequest-cleaner-controller",
-	"-certificatesigningrequest-signing-controller", "-horizontal-pod-autoscaler-controller",
-	"-node-ipam-controller", "-persistentvolume-attach-detach-controller",
+	"-certificatesigningrequest-signing-controller", "-node-ipam-controller", "-persistentvolume-attach-detach-controller",
 	"-persistentvolume-binder-controller", "-persistentvolume-expander-controller",
 	"-ttl-controller",
 }
@@ -194,6 +193,7 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 		"--secure-port=0", // nobody asks it for its health
 		"--leader-elect=false",
 		"--controllers="+strings.Join(withoutControllers, ","),
+		"--horizontal-pod-autoscaler-sync-period=1s",
 		"--service-account-private-key-file="+c.keys.serviceAccountKey,
 		"--root-ca-file="+c.keys.ca,
 		"--profiling=false",

@@ -116,8 +116,9 @@ func (p *mergePlay) job(m model) *v1alpha1.MergeJob {
 	return each.With(func(s *v1alpha1.MergeJobSpec) {
 		s.Tier, s.Schedule.Interval.Duration = m.tier, interval
 		s.Store = v1alpha1.ModelStore{
-			Provider: v1alpha1.StoreS3, Endpoint: p.models.store.Endpoint, Bucket: bucket, Prefix: m.name,
-			CredentialsSecretName: testutil.StoreSecret,
+			Type: v1alpha1.StoreS3, Prefix: m.name, S3: &v1alpha1.S3Store{
+				Endpoint: p.models.store.Endpoint, Bucket: bucket, CredentialsRef: v1alpha1.ObjectRef{Name: testutil.StoreSecret},
+			},
 		}
 	}).Obj()
 }

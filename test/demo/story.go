@@ -65,7 +65,7 @@ func (s *story) wait(g goal) act {
 func (s *story) jobs(ctx context.Context) error { return s.shell.show(ctx, "kubectl get etj") }
 
 func (s *story) pods(ctx context.Context) error {
-	return s.shell.show(ctx, "kubectl get pods -L "+v1alpha1.LabelRole)
+	return s.shell.show(ctx, "kubectl get pods -L "+v1alpha1.LabelPart)
 }
 
 func (s *story) events(ctx context.Context) error {

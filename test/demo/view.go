@@ -36,7 +36,7 @@ func readSample(root, file string) (sample, error) {
 	s := sample{
 		file: file, name: job.Name, namespace: job.Namespace, minimum: job.Spec.MinReplicas, maximum: job.Spec.MaxReplicas,
 	}
-	if c := job.Spec.Elasticity.CooldownSeconds; c != nil {
+	if c := job.Spec.Elasticity.Growth.CooldownSeconds; c != nil {
 		s.cooldown = *c
 	}
 	return s, nil
@@ -110,7 +110,7 @@ func (v view) workers(job string, that func(*corev1.Pod) bool) []string {
 func (v view) core(job sample) map[types.UID]bool {
 	core := map[types.UID]bool{}
 	for _, name := range v.existing(job.name) {
-		if pod := v.pods[name]; pod.Labels[v1alpha1.LabelRole] == v1alpha1.RoleCore {
+		if pod := v.pods[name]; pod.Labels[v1alpha1.LabelPart] == v1alpha1.PartCore {
 			core[pod.UID] = true
 		}
 	}
@@ -119,8 +119,8 @@ func (v view) core(job sample) map[types.UID]bool {
 
 // cooldown is the job's cooldown in seconds as the API server stored it, defaults included.
 func (v view) cooldown(job sample) int32 {
-	if o := v.jobs[job.name]; o != nil && o.Spec.Elasticity.CooldownSeconds != nil {
-		return *o.Spec.Elasticity.CooldownSeconds
+	if o := v.jobs[job.name]; o != nil && o.Spec.Elasticity.Growth.CooldownSeconds != nil {
+		return *o.Spec.Elasticity.Growth.CooldownSeconds
 	}
 	return 0
 }
@@ -148,7 +148,7 @@ func ofJob(job sample, what string, met func(*v1alpha1.ElasticTrainingJobStatus)
 			return false, "there is no job " + job.name
 		}
 		st := &o.Status
-		return met(st), fmt.Sprintf("it is %s with %s workers (%s): %s", st.Phase, st.ReadyWorkers, st.Reason, st.Message)
+		return met(st), fmt.Sprintf("it is %s with %s workers (%s): %s", st.Phase, st.Summary, st.Reason, st.Message)
 	}}
 }
 

@@ -25,7 +25,7 @@ func pod(job sample, i int, role string) *corev1.Pod {
 	name := job.name + "-worker-" + string(rune('0'+i))
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: types.UID(name), Labels: map[string]string{v1alpha1.LabelJob: job.name, v1alpha1.LabelRole: role},
+			Name: name, UID: types.UID(name), Labels: map[string]string{v1alpha1.LabelJob: job.name, v1alpha1.LabelPart: role},
 		},
 		Spec:   corev1.PodSpec{NodeName: "gpu-0"},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
@@ -36,11 +36,11 @@ func pod(job sample, i int, role string) *corev1.Pod {
 func hostView() view {
 	v := newView()
 	v.put(&v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: host.name}, Status: v1alpha1.ElasticTrainingJobStatus{
-		Phase: v1alpha1.PhaseRunning, ReadyReplicas: 3, ReadyWorkers: "3/3 (2..3)", Reason: "Training", Message: "All 3 workers ready.",
+		Phase: v1alpha1.PhaseRunning, ReadyReplicas: 3, Summary: "3/3 (2..3)", Reason: "Training", Message: "All 3 workers ready.",
 	}})
-	v.put(pod(host, 0, v1alpha1.RoleCore))
-	v.put(pod(host, 1, v1alpha1.RoleCore))
-	v.put(pod(host, 2, v1alpha1.RoleSurplus))
+	v.put(pod(host, 0, v1alpha1.PartCore))
+	v.put(pod(host, 1, v1alpha1.PartCore))
+	v.put(pod(host, 2, v1alpha1.PartSurplus))
 	return v
 }
 
@@ -53,7 +53,7 @@ func TestPlaced(t *testing.T) {
 		"failed":    func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed },
 		"other":     func(p *corev1.Pod) { p.Labels = nil },
 	} {
-		p := pod(host, 2, v1alpha1.RoleSurplus)
+		p := pod(host, 2, v1alpha1.PartSurplus)
 		p.Name = name
 		change(p)
 		v.put(p)
@@ -128,7 +128,7 @@ func TestTimeline(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	v := hostView()
 	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: newcomer.name}}
-	arrives := pod(newcomer, 0, v1alpha1.RoleCore)
+	arrives := pod(newcomer, 0, v1alpha1.PartCore)
 	arrives.Spec.NodeName = ""
 	for i, change := range []func(){
 		func() {}, // before the job is there, nothing counts
@@ -137,7 +137,7 @@ func TestTimeline(t *testing.T) {
 		func() { v.drop(v.pods["ctr-worker-2"]) },
 		func() { arrives.Spec.NodeName = "gpu-0" },
 		func() { job.Status.Phase = v1alpha1.PhaseRunning },
-		func() { v.put(pod(host, 2, v1alpha1.RoleSurplus)) },
+		func() { v.put(pod(host, 2, v1alpha1.PartSurplus)) },
 	} {
 		change()
 		line.note(v, begin.Add(time.Duration(i*i)*time.Second))

@@ -30,7 +30,7 @@ func TestAwait(t *testing.T) {
 
 	done := make(chan error)
 	go func() { done <- w.await(t.Context(), time.Minute, arrived) }()
-	p := pod(host, 0, v1alpha1.RoleCore)
+	p := pod(host, 0, v1alpha1.PartCore)
 	w.put(p)
 	if err := <-done; err != nil {
 		t.Errorf("after it happened: %v", err)

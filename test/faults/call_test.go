@@ -93,12 +93,12 @@ func nameIn(body []byte) string {
 func saidIn(patch []byte) string {
 	said := struct {
 		Status struct {
-			Phase, Summary, Reason, ReadyWorkers, Mailed string
-			Attempt                                      *struct{ Number int }
-			Run                                          *struct{ Outcome string }
-			Restarts                                     int
-			Elasticity                                   struct{ LastEvictionTime string }
-			Reservations                                 []struct{ Name, Phase string }
+			Phase, Summary, Reason, Mailed string
+			Attempt                        *struct{ Number int }
+			Run                            *struct{ Outcome string }
+			Restarts                       int
+			Elasticity                     struct{ LastEvictionTime string }
+			Reservations                   []struct{ Name, Phase string }
 		}
 	}{}
 	if err := json.Unmarshal(patch, &said); err != nil {
@@ -112,7 +112,7 @@ func saidIn(patch []byte) string {
 	if st.Run != nil && st.Run.Outcome != "" {
 		words = append(words, "run "+st.Run.Outcome)
 	}
-	for _, word := range []string{st.Phase, st.Summary, st.Reason, st.ReadyWorkers} {
+	for _, word := range []string{st.Phase, st.Summary, st.Reason} {
 		if word != "" {
 			words = append(words, word)
 		}

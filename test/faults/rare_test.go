@@ -63,7 +63,7 @@ var (
 		name: "a job gets another minimum and starts anew", slug: "range", gpus: 4, leaves: fullSize, rare: true,
 		setup: func(env *environment) {
 			env.runs(4, func(job *v1alpha1.ElasticTrainingJob) {
-				job.Spec.Elasticity.OnRangeChange = v1alpha1.RangeChangeRestart
+				job.Spec.Elasticity.RangeUpdate = v1alpha1.RangeUpdateRestart
 			})
 		},
 		action: func(env *environment) { env.patchJob(`{"spec":{"minReplicas":3}}`) },
@@ -74,9 +74,9 @@ var (
 		leaves: append(fullSize[:4:4], fullSize[5:]...),
 		action: func(env *environment) {
 			env.submit(3, func(job *v1alpha1.ElasticTrainingJob) {
-				job.Spec.Rendezvous.Backend, job.Spec.Rendezvous.SSHKeys = v1alpha1.BackendNone, true
+				job.Spec.Framework.Type, job.Spec.Framework.SSH = v1alpha1.FrameworkCustom, v1alpha1.SSHKeyPair
 				job.Spec.NetworkPolicy = v1alpha1.NetworkPolicyIsolated
-				job.Spec.RunPolicy.MaxRestarts = ptr.To[int32](0)
+				job.Spec.Restarts.Max = ptr.To[int32](0)
 			})
 		},
 		sequel: func(env *environment) {
@@ -88,7 +88,7 @@ var (
 	expiring = tell(story{
 		name: "a job ends and deletes itself after its time", slug: "expire", gpus: 4, rare: true,
 		setup: func(env *environment) {
-			env.runs(4, func(job *v1alpha1.ElasticTrainingJob) { job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](3) })
+			env.runs(4, func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Cleanup.TTLSecondsAfterFinished = ptr.To[int32](3) })
 		},
 		action: func(env *environment) { env.SucceedAll(jobName) },
 		sequel: func(env *environment) {

@@ -113,7 +113,7 @@ func (b *books) record(env *environment) error {
 		stays = append(stays, ledger.Stay{
 			Pod: ledger.Pod{
 				UID: user, Namespace: firstTeam, Name: user, Node: "gpu-0", Profile: firstTeam, User: user,
-				Kind: v1alpha1.ElasticTrainingJobKind, Task: user, Run: user, Role: v1alpha1.RoleCore,
+				Kind: v1alpha1.ElasticTrainingJobKind, Task: user, Run: user, Role: v1alpha1.PartCore,
 				Resources: ledger.Resources{string(testutil.GPUResource): 1000},
 			},
 			Begin: day, End: day.Add(time.Duration(n) * time.Hour), Final: true, Outcome: ledger.Succeeded,
@@ -146,10 +146,10 @@ func (env *environment) report() *v1alpha1.CostReport {
 		ObjectMeta: metav1.ObjectMeta{Name: env.team("weekly")},
 		Spec: v1alpha1.CostReportSpec{
 			Schedule:     fmt.Sprintf("0 0 1 %d *", notSoon.Month()),
-			PriceListRef: v1alpha1.OperatorObject{Name: env.team("prices")},
-			DirectoryRef: &v1alpha1.OperatorObject{Name: env.team("people")},
+			PriceListRef: v1alpha1.ObjectRef{Name: env.team("prices")},
+			DirectoryRef: &v1alpha1.ObjectRef{Name: env.team("people")},
 			Mail: &v1alpha1.ReportMail{
-				SMTPSecretName: env.team("smtp"), From: post.From, To: recipients[:1], Personal: true,
+				SMTPSecretRef: v1alpha1.ObjectRef{Name: env.team("smtp")}, From: post.From, To: recipients[:1], Personal: true,
 			},
 		},
 	}

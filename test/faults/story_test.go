@@ -202,7 +202,7 @@ func (env *environment) scale(maximum int) {
 }
 
 func (env *environment) suspend(yes bool) {
-	env.patchJob(fmt.Sprintf(`{"spec":{"runPolicy":{"suspend":%t}}}`, yes))
+	env.patchJob(fmt.Sprintf(`{"spec":{"suspend":%t}}`, yes))
 }
 
 func (env *environment) patchJob(json string) {

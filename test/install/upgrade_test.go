@@ -104,7 +104,7 @@ func startJobs(s *testutil.Scenario) *liveJobs {
 
 func (j *liveJobs) suspend() {
 	GinkgoHelper()
-	j.Patch(j.Read("suspended"), `{"spec":{"runPolicy":{"suspend":true}}}`)
+	j.Patch(j.Read("suspended"), `{"spec":{"suspend":true}}`)
 	Eventually(j.Fetch("suspended")).Should(testutil.HavePhase(v1alpha1.PhaseSuspended), "it is suspended")
 	Eventually(j.Workers("suspended")).Should(BeEmpty(), "it holds nothing")
 }
@@ -173,7 +173,7 @@ func (j *liveJobs) work() {
 	Eventually(j.Workers("grown")).Should(Equal([]int{0, 1}), "it shrinks")
 	j.Patch(j.Read("grown"), `{"spec":{"maxReplicas":3}}`)
 	Eventually(j.Fetch("grown")).Should(testutil.Train(3), "it grows")
-	j.Patch(j.Read("suspended"), `{"spec":{"runPolicy":{"suspend":false}}}`)
+	j.Patch(j.Read("suspended"), `{"spec":{"suspend":false}}`)
 	Eventually(j.Fetch("suspended")).Should(testutil.Train(1), "it is resumed")
 	j.suspend()
 	j.AddNode(8)

@@ -56,7 +56,7 @@ func keepSecrets(in *testutil.Installation, s *testutil.Scenario, metrics string
 	)
 	grant(s, "ssh-keys")
 	s.Submit(s.Job("trains").Range(1, 2).Template(secretive).With(func(job *v1alpha1.ElasticTrainingJob) {
-		job.Spec.Rendezvous.Backend, job.Spec.Rendezvous.SSHKeys = v1alpha1.BackendNone, true
+		job.Spec.Framework.Type, job.Spec.Framework.SSH = v1alpha1.FrameworkCustom, v1alpha1.SSHKeyPair
 	}))
 	// The variable that the API server does not take stands beside the one that is secret.
 	s.Submit(s.Job("refused").Template(secretive).Template(func(t *corev1.PodTemplateSpec) {

@@ -78,7 +78,7 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 		s := newScenario("s17c", 4)
 		unharmed := trainsOn(s)
 		s.Submit(urgent(s, "done").With(func(j *v1alpha1.ElasticTrainingJob) {
-			j.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
+			j.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
 		}))
 		Eventually(s.Fetch("done")).Should(testutil.Train(2), "it trains beside the other")
 		s.Succeed("done", 1)

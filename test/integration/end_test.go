@@ -43,9 +43,9 @@ var _ = Describe("The end of a job", func() {
 
 	It("scenario 7: comes before the grace has passed when every worker has ended", func() {
 		s := newScenario("s7-all", 2)
-		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.RunPolicy.CompletionGraceSeconds = nil }))
+		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.SuccessPolicy.CompletionGraceSeconds = nil }))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
-		Expect(s.Read("a").Spec.RunPolicy.CompletionGraceSeconds).To(HaveValue(BeEquivalentTo(300)), "300 s is the default")
+		Expect(s.Read("a").Spec.SuccessPolicy.CompletionGraceSeconds).To(HaveValue(BeEquivalentTo(300)), "300 s is the default")
 		s.SucceedAll("a")
 		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "nobody is waited for")
 		Eventually(s.Remains).Should(ConsistOf("ElasticTrainingJob a", "Pod a-worker-0", "Pod a-worker-1"), "the rest is deleted")
@@ -67,7 +67,7 @@ var _ = Describe("The end of a job", func() {
 			"with the last words")
 	})
 
-	DescribeTable("leaves of its pods what cleanPodPolicy says", func(policy v1alpha1.CleanPodPolicy, left ...string) {
+	DescribeTable("leaves of its pods what cleanup.podPolicy says", func(policy v1alpha1.CleanPodPolicy, left ...string) {
 		s := newScenario("clean", 3)
 		s.Submit(s.Job("a").Range(2, 3).CleanPods(policy).CompletionGrace(0))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")

@@ -15,7 +15,7 @@ import (
 var _ = Describe("Failures", func() {
 	It("scenario 8: the fourth failure fails a job with a budget of three, although every pod was new", mainWay, func() {
 		s := newScenario("s8", 2)
-		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.RunPolicy.MaxRestarts = ptr.To[int32](3) }))
+		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Restarts.Max = ptr.To[int32](3) }))
 		for n := range 3 {
 			Eventually(s.Fetch("a")).Should(And(testutil.Train(2), testutil.HaveRestarts(n)), "A trains")
 			before := s.Worker("a", n%2).UID
@@ -27,7 +27,7 @@ var _ = Describe("Failures", func() {
 		s.Fail("a", 1, 1, "the last")
 		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(v1alpha1.PhaseFailed),
 			testutil.BeStalled(v1alpha1.ReasonTooManyRestarts)), "the budget is spent")
-		Expect(s.Read("a").Status.Message).To(Equal("4 restarts within 24h0m0s are more than runPolicy.maxRestarts (3) allows. " +
+		Expect(s.Read("a").Status.Message).To(Equal("4 restarts within 24h0m0s are more than restarts.max (3) allows. " +
 			"The last: worker 1 failed with exit code 1 (Error): the last."))
 	})
 
@@ -123,7 +123,7 @@ var _ = Describe("Failures", func() {
 	It("scenario 15: with backend None an eviction restarts the whole gang, and leaves the budget untouched", mainWay, func() {
 		s := newScenario("s15", 3)
 		s.Submit(s.Job("a").Range(2, 3).With(func(a *v1alpha1.ElasticTrainingJob) {
-			a.Spec.Rendezvous.Backend, a.Spec.RunPolicy.MaxRestarts = v1alpha1.BackendNone, ptr.To[int32](0)
+			a.Spec.Framework.Type, a.Spec.Restarts.Max = v1alpha1.FrameworkCustom, ptr.To[int32](0)
 		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")
 		before := s.UIDs("a")
@@ -143,7 +143,7 @@ var _ = Describe("Failures", func() {
 	It("an image that cannot be pulled is said, and is not waited for without end", func() {
 		s := newScenario("image", 2)
 		s.Submit(s.Job("a").Range(2, 2).Manual().With(func(a *v1alpha1.ElasticTrainingJob) {
-			a.Spec.RunPolicy.BelowMinTimeoutSeconds = ptr.To(int32(severalCycles / time.Second))
+			a.Spec.Deadlines.BelowMinSeconds = ptr.To(int32(severalCycles / time.Second))
 		}))
 		Eventually(s.Workers("a", testutil.Bound)).Should(HaveLen(2), "A is placed")
 		cannotStart(s, "a", 0, "ImagePullBackOff", "no such image")

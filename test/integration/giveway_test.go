@@ -22,8 +22,8 @@ var _ = Describe("A running job makes room", func() {
 	// The longest scenario comes first, so that the others run beside it.
 	It("scenario 3 with the default cooldown of 300 s", suite.Long, SpecPriority(1), func() {
 		s := newScenario("s3-default", 8)
-		w := story.Fill(s, s.Job("a").With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Elasticity.CooldownSeconds = nil }))
-		Expect(w.Read("a").Spec.Elasticity.CooldownSeconds).To(HaveValue(BeEquivalentTo(300)), "300 s is the default")
+		w := story.Fill(s, s.Job("a").With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Elasticity.Growth.CooldownSeconds = nil }))
+		Expect(w.Read("a").Spec.Elasticity.Growth.CooldownSeconds).To(HaveValue(BeEquivalentTo(300)), "300 s is the default")
 		w.Submit(w.Job("b").Range(2, 4))
 		Eventually(w.Fetch("b")).Should(testutil.Train(2), "B starts with its minimum")
 		w.Shrinks()

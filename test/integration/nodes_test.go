@@ -54,7 +54,7 @@ var _ = Describe("A node at fault", func() {
 			HaveField("Status.Message", ContainSubstring(fmt.Sprintf("Node %s has not answered since", dead.Spec.NodeName)))))
 		Expect(s.Worker("a", 1).UID).To(Equal(dead.UID), "its name is taken")
 
-		s.Patch(s.Read("a"), `{"spec":{"runPolicy":{"forceDeleteAfterSeconds":60}}}`)
+		s.Patch(s.Read("a"), `{"spec":{"deadlines":{"forceDeleteSeconds":60}}}`)
 		Eventually(s.Fetch("a")).Should(HaveField("Status.Message", ContainSubstring("deletes the pod by force at")))
 		silence(s, dead.Spec.NodeName, time.Now().Add(-2*time.Minute))
 		Eventually(s.Fetch("a")).Should(And(testutil.Train(2), testutil.HaveRestarts(0)), "A trains on")

@@ -102,7 +102,7 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 		Eventually(s.Remains).Should(ContainElement("PodGroup a"), "a PodGroup's deletion is followed")
 		s.DeleteWorker("a", 0)
 		Eventually(s.Fetch("a")).Should(And(testutil.HaveRestarts(1), testutil.Train(2)), "a pod's deletion is followed")
-		kubectl(s, "scale", "etj/a", "--replicas=1")
+		s.Patch(s.Read("a"), `{"spec":{"maxReplicas":1}}`)
 		Eventually(s.Workers("a")).Should(Equal([]int{0}), "a change of the job is followed")
 	})
 

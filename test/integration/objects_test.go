@@ -39,8 +39,8 @@ var _ = Describe("What a job consists of", func() {
 			}).
 			With(func(job *v1alpha1.ElasticTrainingJob) {
 				port := int32(29500)
-				job.Spec.Rendezvous.Port = &port
-				job.Spec.Rendezvous.RdzvConf = []v1alpha1.RdzvConf{{Key: "close_timeout", Value: "40"}}
+				job.Spec.Framework.Port = &port
+				job.Spec.Framework.Torchrun = &v1alpha1.Torchrun{RdzvConf: []v1alpha1.RdzvConf{{Key: "close_timeout", Value: "40"}}}
 			})
 	}
 
@@ -72,7 +72,7 @@ var _ = Describe("What a job consists of", func() {
 				HaveKeyWithValue("example.com/note", "kept"),
 			), "annotations of worker %d", i)
 			Expect(pod.Labels).To(Equal(map[string]string{
-				"tideline.io/job": "a", "tideline.io/worker-index": strconv.Itoa(i), "tideline.io/role": role,
+				"tideline.io/job": "a", "tideline.io/worker-index": strconv.Itoa(i), "tideline.io/part": role,
 				"tideline.io/attempt": a.Status.Attempt.ID(), "tideline.io/task": "a", "team": "ads",
 			}), "labels of worker %d", i)
 			Expect(pod.OwnerReferences).To(ConsistOf(*metav1.NewControllerRef(a, v1alpha1.GroupVersion.WithKind("ElasticTrainingJob"))),

@@ -62,7 +62,7 @@ var _ = Describe("Pod Security of a namespace holds for workers too:", func() {
 		s := newScenario("restricted", 3)
 		enforce(s, "restricted")
 		s.Submit(s.Job("a").Range(1, 2).Template(modest), s.Job("b").Template(modest).With(func(job *v1alpha1.ElasticTrainingJob) {
-			job.Spec.Rendezvous.Backend = v1alpha1.BackendNone
+			job.Spec.Framework.Type = v1alpha1.FrameworkCustom
 			job.Spec.Checkpoint.GraceSeconds = ptr.To[int32](5)
 		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "core and surplus run")

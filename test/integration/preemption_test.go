@@ -30,7 +30,7 @@ var _ = Describe("Whole-gang preemption", func() {
 		young := s.Read("young")
 		Expect(young.Status.Preemption.By).To(Equal(s.Namespace+"/launch"), "its status names for whom")
 		Expect(young.Status.Preemption.Tier).To(Equal("main-traffic"), "and of which tier that is")
-		Expect(young.Spec.RunPolicy.Suspend).To(BeFalse(), "its spec is its user's")
+		Expect(young.Spec.Suspend).To(BeFalse(), "its spec is its user's")
 		Expect(s.UIDs("old")).To(Equal(before), "nobody else lost a worker")
 		Expect(s.Read("middle")).To(testutil.HavePhase(v1alpha1.PhaseRunning), "nor the job of the other tier")
 		Consistently(s.Fetch("young")).WithTimeout(severalCycles).Should(testutil.HavePhase(v1alpha1.PhaseSuspended), "it waits")

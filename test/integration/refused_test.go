@@ -23,7 +23,7 @@ var _ = Describe("Bad input", func() {
 		Eventually(s.Fetch("a")).Should(And(testutil.BeStalled(v1alpha1.ReasonUnknownTier), testutil.HaveCondition(
 			v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUnknownTier)), "the job says so")
 		Expect(s.Read("a").Status.Message).To(Equal(`spec.tier: the operator's configuration has no tier "platinum"; it has `+
-			`exploratory, small-traffic, main-traffic. Delete the job and create it with one of these.`), "and what to do")
+			`exploratory, small-traffic, main-traffic. Set spec.tier to one of these.`), "and what to do")
 		Consistently(s.Remains).WithTimeout(severalCycles).Should(ConsistOf("ElasticTrainingJob a"), "nothing is created")
 	})
 })

@@ -66,13 +66,13 @@ var _ = Describe("A changed range", func() {
 		s := newScenario("range", 6)
 		s.Submit(s.Job("a").Range(2, 4))
 		Eventually(s.Fetch("a")).Should(testutil.Train(4), "A trains")
-		kubectl(s, "scale", "etj/a", "--replicas=6")
+		s.Patch(s.Read("a"), `{"spec":{"maxReplicas":6}}`)
 		Eventually(s.Fetch("a")).Should(
 			testutil.HaveCondition(v1alpha1.ConditionRangePending, metav1.ConditionTrue, v1alpha1.ReasonNextAttempt), "it waits")
 		Expect(testutil.Condition(s.Read("a"), v1alpha1.ConditionRangePending).Message).To(
 			And(ContainSubstring("were started for 2..4"), ContainSubstring("The range of the spec, 2..6,")), "with the figures")
 		Consistently(s.Workers("a")).WithTimeout(severalCycles).Should(HaveLen(4), "torchrun's agents know of no fifth")
-		kubectl(s, "scale", "etj/a", "--replicas=4")
+		s.Patch(s.Read("a"), `{"spec":{"maxReplicas":4}}`)
 		Eventually(s.Fetch("a")).Should(testutil.HaveCondition(v1alpha1.ConditionRangePending, "", ""), "nothing waits any more")
 		Expect(s.Read("a")).To(testutil.HaveRestarts(0), "nobody restarts")
 	})

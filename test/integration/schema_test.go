@@ -102,7 +102,7 @@ func fixed(err error) bool {
 func (t *trial) begin() {
 	t.s.Submit(t.s.Job(t.name).Range(1, 2).With(func(job *v1alpha1.ElasticTrainingJob) {
 		if t.plain {
-			job.Spec.Rendezvous.Backend = v1alpha1.BackendNone
+			job.Spec.Framework.Type = v1alpha1.FrameworkCustom
 		}
 	}))
 	Eventually(t.s.Fetch(t.name)).Should(testutil.Train(2), "%s trains", t.name)
@@ -147,9 +147,6 @@ var outside = []string{v1alpha1.ReasonUnschedulable, v1alpha1.ReasonAPIError}
 // settled tells whether the job is where its spec wants it, or says what keeps it from there.
 func settled(job *v1alpha1.ElasticTrainingJob) bool {
 	st := &job.Status
-	if job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue {
-		return st.Phase == "" // Another cluster's business.
-	}
 	if st.ObservedGeneration != job.Generation || st.Reason == "" || st.Message == "" {
 		return false
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // plain has a job train without torchrun.
-func plain(job *v1alpha1.ElasticTrainingJob) { job.Spec.Rendezvous.Backend = v1alpha1.BackendNone }
+func plain(job *v1alpha1.ElasticTrainingJob) { job.Spec.Framework.Type = v1alpha1.FrameworkCustom }
 
 var _ = Describe("Workers of other shapes", func() {
 	It("are told of each other without torchrun, in a ConfigMap that follows who runs", func() {
@@ -65,7 +65,7 @@ var _ = Describe("Workers of other shapes", func() {
 	It("have a key pair where the operator may create Secrets", func() {
 		s := newScenario("keys", 2)
 		grant(s, "ssh-keys")
-		s.Submit(s.Job("a").Range(2, 2).With(plain).With(func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Rendezvous.SSHKeys = true }))
+		s.Submit(s.Job("a").Range(2, 2).With(plain).With(func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Framework.SSH = v1alpha1.SSHKeyPair }))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
 		secret := sshSecret(s, "a")
 		Expect(secret.Type).To(Equal(corev1.SecretTypeSSHAuth), "the API server knows what it is")
@@ -89,7 +89,7 @@ var _ = Describe("Workers of other shapes", func() {
 		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")
 		Expect(s.Worker("a", 0).Spec.NodeName).To(Equal(s.Node(0)), "worker 0 is where it wants to be")
-		Expect(s.Read("a").Status.GPUs).To(BeEquivalentTo(6), "4 and two times 1")
+		Expect(s.Read("a").Status.Accelerators).To(BeEquivalentTo(6), "4 and two times 1")
 		core := testutil.Get(s, &schedulingv1beta1.PodGroup{}, "a")
 		Expect(*core.Spec.MinResources).To(HaveKeyWithValue(testutil.GPUResource, BeComparableTo(resource.MustParse("6"))),
 			"Volcano is told the same")

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	suspend = `{"spec":{"runPolicy":{"suspend":true}}}`
-	resume  = `{"spec":{"runPolicy":{"suspend":false}}}`
+	suspend = `{"spec":{"suspend":true}}`
+	resume  = `{"spec":{"suspend":false}}`
 )
 
 var _ = Describe("A job that is suspended", func() {
@@ -56,7 +56,7 @@ var _ = Describe("A job that is suspended", func() {
 		const deadline = 8 * time.Second
 		s := newScenario("s9-deadline", 2)
 		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) {
-			a.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To(int32(deadline / time.Second))
+			a.Spec.Deadlines.ActiveSeconds = ptr.To(int32(deadline / time.Second))
 		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
 		s.Patch(s.Read("a"), suspend)
@@ -73,7 +73,7 @@ var _ = Describe("A job that is suspended", func() {
 
 	It("that never ran is created suspended, and starts when it may", mainWay, func() {
 		s := newScenario("born-suspended", 2)
-		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.RunPolicy.Suspend = true }))
+		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Suspend = true }))
 		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1alpha1.PhaseSuspended), "A is suspended")
 		Consistently(s.Remains).WithTimeout(severalCycles).Should(ConsistOf("ElasticTrainingJob a"), "nothing is created")
 		s.Patch(s.Read("a"), resume)
@@ -84,42 +84,38 @@ var _ = Describe("A job that is suspended", func() {
 var _ = Describe("Run policies", func() {
 	It("an ended job is deleted after ttlSecondsAfterFinished", func() {
 		s := newScenario("ttl", 1)
-		s.Submit(s.Job("a").With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](3) }))
+		s.Submit(s.Job("a").With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Cleanup.TTLSecondsAfterFinished = ptr.To[int32](3) }))
 		Eventually(s.Fetch("a")).Should(testutil.Train(1), "A trains")
 		s.SucceedAll("a")
 		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "A ends")
 		Eventually(s.Remains).Should(BeEmpty(), "A is gone with everything it had")
 	})
 
-	It("a job whose core waits for longer than schedulingTimeoutSeconds fails", func() {
+	It("a job whose core waits for longer than deadlines.schedulingSeconds fails", func() {
 		s := newScenario("scheduling-timeout", 1)
 		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) {
-			a.Spec.RunPolicy.SchedulingTimeoutSeconds = ptr.To[int32](4)
+			a.Spec.Deadlines.SchedulingSeconds = ptr.To[int32](4)
 		}))
 		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(v1alpha1.PhaseFailed),
 			testutil.BeStalled(v1alpha1.ReasonSchedulingTimeout)), "A gives up")
 		Eventually(s.Remains).Should(ConsistOf("ElasticTrainingJob a"), "and asks for nothing any more")
 	})
 
-	It("a job that Kueue's MultiKueue manages is left alone, and one that is only labelled for Kueue says what to do", func() {
+	It("a job that is labelled for Kueue says what to do", func() {
 		s := newScenario("kueue", 1)
-		remote := s.Job("remote").With(func(a *v1alpha1.ElasticTrainingJob) {
-			a.Spec.RunPolicy.ManagedBy = v1alpha1.ManagedByMultiKueue
-		})
 		labelled := s.Job("labelled").With(func(a *v1alpha1.ElasticTrainingJob) {
 			a.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "q"}
 		})
-		s.Submit(remote, labelled)
+		s.Submit(labelled)
 		Eventually(s.Fetch("labelled")).Should(testutil.BeStalled(v1alpha1.ReasonManagedByKueue), "the labelled job says what to do")
 		Expect(s.Read("labelled").Status.Message).To(ContainSubstring("Remove the label"))
-		Expect(s.Read("remote").Status).To(BeZero(), "not even its status is written")
-		Expect(s.Remains()).To(ConsistOf("ElasticTrainingJob labelled", "ElasticTrainingJob remote"), "nothing was created for either")
+		Expect(s.Remains()).To(ConsistOf("ElasticTrainingJob labelled"), "nothing was created for it")
 	})
 
 	It("a range that workers cannot follow starts the next attempt where the job asks for it", func() {
 		s := newScenario("range-restart", 6)
 		s.Submit(s.Job("a").Range(2, 4).With(func(a *v1alpha1.ElasticTrainingJob) {
-			a.Spec.Elasticity.OnRangeChange = v1alpha1.RangeChangeRestart
+			a.Spec.Elasticity.RangeUpdate = v1alpha1.RangeUpdateRestart
 		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(4), "A trains")
 		s.Patch(s.Read("a"), `{"spec":{"minReplicas":3,"maxReplicas":6}}`)

@@ -23,13 +23,16 @@ func recordGroups(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 		s := scenario("groups", 1)
 		guard(s)
 		s.Patch(&v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}},
-			`{"spec":{"members":[{"group":"interns","standing":"intern","maxTier":"exploratory"},{"group":"leads"}]}}`)
+			`{"spec":{"members":[{"kind":"Group","name":"interns","standing":"Intern","maxTier":"exploratory"},`+
+				`{"kind":"Group","name":"leads"}]}}`)
 		hers := as(s, ivy, "edit", interns, "readers")
 		submit := func(c client.Client, job *testutil.JobBuilder) func() error {
 			return func() error { return c.Create(s.Context(), job.Obj(), client.DryRunAll) }
 		}
 		urgent := s.Job("a").Tier("main-traffic").Asks("1", "1Gi")
-		forged := func(job *v1alpha1.ElasticTrainingJob) { job.Spec.OwnerGroups = []string{leads} }
+		forged := func(job *v1alpha1.ElasticTrainingJob) {
+			job.Spec.Submitter = &v1alpha1.Submitter{Username: ivy, Groups: []string{leads}}
+		}
 		refusal := fmt.Sprintf(denied+`spec.tier: Invalid value: "main-traffic": profile %s does not allow this tier; it allows `+
 			`exploratory to %s as a member of interns: use one of these, or ask an administrator to allow it`, s.Namespace, ivy)
 		Eventually(submit(hers, urgent)).Should(MatchError(refusal), "the whole answer")
@@ -38,26 +41,28 @@ func recordGroups(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 		Expect(submit(as(s, ivy, "edit", interns, leads), urgent)()).To(Succeed(), "of two groups the higher tier counts")
 
 		Expect(hers.Create(s.Context(), s.Job("a").With(forged).Obj())).To(Succeed(), "she may have an exploratory job")
-		Expect(s.Read("a").Spec.OwnerGroups).To(Equal([]string{interns}), "of the groups that the profile names")
+		Expect(s.Read("a").Spec.Submitter.Groups).To(Equal([]string{interns}), "of the groups that the profile names")
 		Eventually(s.Fetch("a")).Should(testutil.Train(1), "it trains")
-		for _, groups := range []any{[]string{leads}, []string{interns, leads}, nil} {
-			patch, err := json.Marshal(map[string]any{"spec": map[string]any{"ownerGroups": groups}})
+		recorded := &v1alpha1.Submitter{Username: ivy, Groups: []string{interns}}
+		for _, forgery := range []any{map[string]any{"username": ivy, "groups": []string{leads}}, map[string]any{"username": alice}, nil} {
+			patch, err := json.Marshal(map[string]any{"spec": map[string]any{"submitter": forgery}})
 			Expect(err).NotTo(HaveOccurred())
-			Expect(hers.Patch(s.Context(), s.Read("a"), client.RawPatch(types.MergePatchType, patch))).To(MatchError(And(
-				ContainSubstring("spec.ownerGroups: Invalid value: "), ContainSubstring(": leave it unchanged, or delete the job and create "+
-					"it again"))), "%v: they stay", groups)
+			Expect(hers.Patch(s.Context(), s.Read("a"), client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+			Expect(s.Read("a").Spec.Submitter).To(Equal(recorded), "%v: what was recorded stays", forgery)
 		}
 
-		merge := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.OwnerGroups = []string{leads} }).Obj()
+		merge := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) {
+			spec.Submitter = &v1alpha1.Submitter{Username: ivy, Groups: []string{leads}}
+		}).Obj()
 		Expect(hers.Create(s.Context(), merge, client.DryRunAll)).To(Succeed(), "she creates a merge")
-		Expect(merge.Spec.OwnerGroups).To(Equal([]string{interns}), "with the same groups")
+		Expect(merge.Spec.Submitter.Groups).To(Equal([]string{interns}), "with the same groups")
 
 		_ = as(s, deployer, "edit")
 		ci := as(s, deployer, "tideline-assign-owner", leads)
-		named := s.Job("b").Owner(ivy).With(forged)
+		named := s.Job("b").Owner(ivy)
 		Eventually(submit(ci, named)).Should(Succeed(), "CI creates a job for her")
 		job := named.Obj()
 		Expect(ci.Create(s.Context(), job, client.DryRunAll)).To(Succeed())
-		Expect(job.Spec.OwnerGroups).To(BeEmpty(), "of whose groups it knows nothing")
+		Expect(job.Spec.Submitter).To(Equal(&v1alpha1.Submitter{Username: deployer, Groups: []string{leads}}), "which is recorded")
 	})
 }

@@ -47,9 +47,9 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 		// Who may create merges and read no Secret.
 		_ = as(s, alice, "tideline-view")
 		hers := as(s, alice, "tideline-edit")
-		other := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Store.CredentialsSecretName = "other" })
+		other := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Store.S3.CredentialsRef.Name = "other" })
 		refusal := func(secret string) string {
-			return fmt.Sprintf(deniedMerge+`spec.store.credentialsSecretName: Forbidden: to use Secret %q, a user needs the right `+
+			return fmt.Sprintf(deniedMerge+`spec.store.s3.credentialsRef: Forbidden: to use Secret %q, a user needs the right `+
 				`to get it in namespace %s, which %q does not have: name a Secret that you may read, or ask an administrator for `+
 				`the right`, secret, s.Namespace, alice)
 		}
@@ -82,11 +82,11 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 			change func(*v1alpha1.MergeJobSpec)
 			says   string
 		}{
-			{func(spec *v1alpha1.MergeJobSpec) { spec.Store.Endpoint = "http://169.254.169.254" },
+			{func(spec *v1alpha1.MergeJobSpec) { spec.Store.S3.Endpoint = "http://169.254.169.254" },
 				`spec.store.endpoint: Invalid value: "http://169.254.169.254": is not a server that the operator's configuration ` +
 					`allows (merges.endpoints); it allows aws: use one of these, or ask an administrator to add it`},
 			{func(spec *v1alpha1.MergeJobSpec) {
-				spec.Store = v1alpha1.ModelStore{Provider: v1alpha1.StoreFile, Bucket: "/etc"}
+				spec.Store = v1alpha1.ModelStore{Type: v1alpha1.StoreFile, File: &v1alpha1.FileStore{Path: "/etc"}}
 			}, `spec.store.bucket: Invalid value: "/etc": is outside the folder that the operator's configuration allows for ` +
 				`stores of provider file (merges.localStores, --allow-local-stores): it allows none, so use provider s3`},
 			{func(spec *v1alpha1.MergeJobSpec) { spec.Pool = "default" },
@@ -115,6 +115,8 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 // mergeOf is a merge of the scenario's namespace whose store is read by a Secret.
 func mergeOf(s *testutil.Scenario) *testutil.MergeBuilder {
 	return testutil.Merge("a").In(s.Namespace).Store(v1alpha1.ModelStore{
-		Provider: v1alpha1.StoreS3, Bucket: "models", CredentialsSecretName: testutil.StoreSecret,
+		Type: v1alpha1.StoreS3, S3: &v1alpha1.S3Store{
+			Bucket: "models", CredentialsRef: v1alpha1.ObjectRef{Name: testutil.StoreSecret},
+		},
 	})
 }

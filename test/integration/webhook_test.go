@@ -246,7 +246,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		s.Patch(s.Read("a"), `{"metadata":{"annotations":{"example.com/note":"ours"}}}`)
 		s.DeleteWorker("a", 1)
 		Eventually(s.Fetch("a")).Should(And(testutil.HaveRestarts(1), testutil.Train(2)), "A is reconciled")
-		kubectl(s, "scale", "etj/a", "--replicas=1")
+		s.Patch(s.Read("a"), `{"spec":{"maxReplicas":1}}`)
 		Eventually(s.Workers("a")).Should(Equal([]int{0}), "A follows its range")
 		Expect(s.Client.Delete(s.Context(), s.Read("a"), client.PropagationPolicy("Foreground"))).To(Succeed(), "A is deleted")
 		Eventually(func() bool {

@@ -102,7 +102,7 @@ func graceless(job *v1alpha1.ElasticTrainingJob) {
 // cooldown lets a training grow back soon.
 func cooldown(job *v1alpha1.ElasticTrainingJob) {
 	seconds := int32(5)
-	job.Spec.Elasticity.CooldownSeconds = &seconds
+	job.Spec.Elasticity.Growth.CooldownSeconds = &seconds
 }
 
 // asking leaves checkpoints to Tideline: one that the training makes by itself after a request would be an answer, too.

@@ -21,7 +21,7 @@ func Summary(job *v1alpha1.ElasticTrainingJob) string {
 	st := job.Status
 	var b strings.Builder
 	fmt.Fprintf(&b, "job %s: phase %q, workers %q, restarts %d, reason %q: %s\n",
-		job.Name, st.Phase, st.ReadyWorkers, st.Restarts, st.Reason, st.Message)
+		job.Name, st.Phase, st.Summary, st.Restarts, st.Reason, st.Message)
 	for _, c := range st.Conditions {
 		fmt.Fprintf(&b, "  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
 	}

@@ -65,33 +65,33 @@ func (b *JobBuilder) Owner(owner string) *JobBuilder {
 	return b
 }
 
-// Cooldown sets elasticity.cooldownSeconds. Without it the API's default holds.
+// Cooldown sets elasticity.growth.cooldownSeconds. Without it the API's default holds.
 func (b *JobBuilder) Cooldown(d time.Duration) *JobBuilder {
-	b.job.Spec.Elasticity.CooldownSeconds = seconds(d)
+	b.job.Spec.Elasticity.Growth.CooldownSeconds = seconds(d)
 	return b
 }
 
-// MinSurplusRun sets elasticity.minSurplusRunSeconds.
+// MinSurplusRun sets elasticity.shrink.minRunSeconds.
 func (b *JobBuilder) MinSurplusRun(d time.Duration) *JobBuilder {
-	b.job.Spec.Elasticity.MinSurplusRunSeconds = seconds(d)
+	b.job.Spec.Elasticity.Shrink.MinRunSeconds = seconds(d)
 	return b
 }
 
-// Starvation sets elasticity.starvationSeconds.
+// Starvation sets elasticity.shrink.starvationSeconds.
 func (b *JobBuilder) Starvation(d time.Duration) *JobBuilder {
-	b.job.Spec.Elasticity.StarvationSeconds = seconds(d)
+	b.job.Spec.Elasticity.Shrink.StarvationSeconds = seconds(d)
 	return b
 }
 
-// ShrinkBy sets elasticity.shrinkBy.
-func (b *JobBuilder) ShrinkBy(by v1alpha1.ShrinkBy) *JobBuilder {
-	b.job.Spec.Elasticity.ShrinkBy = by
+// ShrinkBy sets elasticity.shrink.initiator.
+func (b *JobBuilder) ShrinkBy(by v1alpha1.ShrinkInitiator) *JobBuilder {
+	b.job.Spec.Elasticity.Shrink.Initiator = by
 	return b
 }
 
 // Fitting has the job create only the surplus that fits.
 func (b *JobBuilder) Fitting() *JobBuilder {
-	b.job.Spec.Elasticity.Surplus = v1alpha1.SurplusFitting
+	b.job.Spec.Elasticity.Growth.Mode = v1alpha1.GrowthOnlyIfFits
 	return b
 }
 
@@ -109,15 +109,15 @@ func (b *JobBuilder) Asks(cpu, memory string) *JobBuilder {
 	return b
 }
 
-// CompletionGrace sets runPolicy.completionGraceSeconds.
+// CompletionGrace sets successPolicy.completionGraceSeconds.
 func (b *JobBuilder) CompletionGrace(d time.Duration) *JobBuilder {
-	b.job.Spec.RunPolicy.CompletionGraceSeconds = seconds(d)
+	b.job.Spec.SuccessPolicy.CompletionGraceSeconds = seconds(d)
 	return b
 }
 
-// CleanPods sets runPolicy.cleanPodPolicy.
+// CleanPods sets cleanup.podPolicy.
 func (b *JobBuilder) CleanPods(policy v1alpha1.CleanPodPolicy) *JobBuilder {
-	b.job.Spec.RunPolicy.CleanPodPolicy = policy
+	b.job.Spec.Cleanup.PodPolicy = policy
 	return b
 }
 

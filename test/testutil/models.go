@@ -48,7 +48,9 @@ func (s *Scenario) NewModels(server S3) *Models {
 	return &Models{
 		s: s, directory: filepath.Join(server.Directory, s.Namespace),
 		store: v1alpha1.ModelStore{
-			Provider: v1alpha1.StoreS3, Endpoint: server.Endpoint, Bucket: s.Namespace, CredentialsSecretName: StoreSecret,
+			Type: v1alpha1.StoreS3, S3: &v1alpha1.S3Store{
+				Endpoint: server.Endpoint, Bucket: s.Namespace, CredentialsRef: v1alpha1.ObjectRef{Name: StoreSecret},
+			},
 		},
 		put: func(ctx context.Context, key string) error {
 			_, err := c.PutObject(ctx, &s3.PutObjectInput{Bucket: bucket, Key: aws.String(key), Body: bytes.NewReader([]byte("x"))})
@@ -63,7 +65,7 @@ func (s *Scenario) LocalModels(stores string) *Models {
 	directory := filepath.Join(stores, s.Namespace)
 	s.must(os.MkdirAll(directory, 0o700), "make a bucket")
 	return &Models{
-		s: s, directory: directory, store: v1alpha1.ModelStore{Provider: v1alpha1.StoreFile, Bucket: directory},
+		s: s, directory: directory, store: v1alpha1.ModelStore{Type: v1alpha1.StoreFile, File: &v1alpha1.FileStore{Path: directory}},
 		put: func(_ context.Context, key string) error {
 			file := filepath.Join(directory, filepath.FromSlash(key))
 			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {

@@ -69,7 +69,7 @@ func (b *ProfileBuilder) PerUser(n int64) *ProfileBuilder {
 func (b *ProfileBuilder) Reserve(replicas int32, n int64, task, owner string, until time.Time) *ProfileBuilder {
 	b.profile.Spec.Reservations = append(b.profile.Spec.Reservations, v1alpha1.ProfileReservation{
 		Name: task, Replicas: replicas, Resources: corev1.ResourceList{GPUResource: *resource.NewQuantity(n, resource.DecimalSI)},
-		Until: metav1.NewTime(until.Truncate(time.Second)), ForTask: task, ForOwner: owner,
+		Until: metav1.NewTime(until.Truncate(time.Second)), JobRef: v1alpha1.ObjectRef{Name: task}, Owner: owner,
 	})
 	return b
 }

@@ -78,11 +78,11 @@ func (s *fixture) jobIn(queue, name string, maximum, bound int32) *v1alpha1.Elas
 		},
 		Spec: v1alpha1.ElasticTrainingJobSpec{
 			MinReplicas: 2, MaxReplicas: maximum,
-			Elasticity: v1alpha1.Elasticity{ShrinkBy: v1alpha1.ShrinkByAuto, StarvationSeconds: ptr.To[int32](60)},
-			Rendezvous: v1alpha1.Rendezvous{
+			Elasticity: v1alpha1.Elasticity{Shrink: v1alpha1.Shrink{Initiator: v1alpha1.ShrinkAuto, StarvationSeconds: ptr.To[int32](60)}},
+			Framework: v1alpha1.Framework{Torchrun: &v1alpha1.Torchrun{
 				JoinTimeoutSeconds:     ptr.To[int32](600),
 				LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
-			},
+			}},
 		},
 		Status: v1alpha1.ElasticTrainingJobStatus{
 			Queue: queue, Attempt: &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: maximum},
@@ -231,7 +231,7 @@ func TestSurplusThatMayStayIsNotTaken(t *testing.T) {
 	g := NewWithT(t)
 	s := newFixture(t)
 	holder := s.job("ctr", 8, 8)
-	holder.Spec.Elasticity.MinSurplusRunSeconds = ptr.To[int32](86400)
+	holder.Spec.Elasticity.Shrink.MinRunSeconds = ptr.To[int32](86400)
 	for _, o := range s.objects {
 		if pod, ok := o.(*corev1.Pod); ok {
 			pod.Status.Conditions = []corev1.PodCondition{{
@@ -254,11 +254,11 @@ func TestSurplusThatMayStayIsNotTaken(t *testing.T) {
 func TestStarvedGangMakesSurplusLeave(t *testing.T) {
 	for name, c := range map[string]struct {
 		served   bool
-		shrinkBy v1alpha1.ShrinkBy
+		shrinkBy v1alpha1.ShrinkInitiator
 		leave    []types.UID
 	}{
-		"auto, Volcano does not serve": {false, v1alpha1.ShrinkByAuto, []types.UID{"ctr-worker-6"}},
-		"auto, Volcano serves":         {true, v1alpha1.ShrinkByAuto, nil},
+		"auto, Volcano does not serve": {false, v1alpha1.ShrinkAuto, []types.UID{"ctr-worker-6"}},
+		"auto, Volcano serves":         {true, v1alpha1.ShrinkAuto, nil},
 		"scheduler":                    {false, v1alpha1.ShrinkByScheduler, nil},
 		"operator, Volcano serves":     {true, v1alpha1.ShrinkByOperator, []types.UID{"ctr-worker-6"}},
 	} {
@@ -266,7 +266,7 @@ func TestStarvedGangMakesSurplusLeave(t *testing.T) {
 			g := NewWithT(t)
 			s := newFixture(t)
 			s.served = c.served
-			s.job("ctr", 8, 7).Spec.Elasticity.ShrinkBy = c.shrinkBy
+			s.job("ctr", 8, 7).Spec.Elasticity.Shrink.Initiator = c.shrinkBy
 			waitingSince(s.job("ranker", 4, 0), now.Add(-time.Minute))
 			a := s.arbiter()
 			_, err := a.evaluate(t.Context(), now)

@@ -24,10 +24,10 @@ func TestWhichTrainingsClaimRoom(t *testing.T) {
 		"it has its places, and has not begun": {
 			change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) { s.bind(j, 2) }, claims: true,
 		},
-		"it is suspended": {change: func(_ *fixture, j *v1alpha1.ElasticTrainingJob) { j.Spec.RunPolicy.Suspend = true }},
+		"it is suspended": {change: func(_ *fixture, j *v1alpha1.ElasticTrainingJob) { j.Spec.Suspend = true }},
 		"it is suspended, and still has its places": {change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.bind(j, 2)
-			j.Spec.RunPolicy.Suspend = true
+			j.Spec.Suspend = true
 		}},
 		"scheduling gates hold its pods": {change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.hold(j, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}} })
@@ -72,7 +72,7 @@ func TestWhichTrainingsClaimRoom(t *testing.T) {
 func (s *fixture) reserve(name string) {
 	s.objects = append(s.objects, &v1alpha1.ResourceQuotaProfile{
 		ObjectMeta: metav1.ObjectMeta{Name: "team"},
-		Spec:       v1alpha1.ResourceQuotaProfileSpec{Reservations: []v1alpha1.ProfileReservation{{ForTask: name, ForOwner: "alice"}}},
+		Spec:       v1alpha1.ResourceQuotaProfileSpec{Reservations: []v1alpha1.ProfileReservation{{JobRef: v1alpha1.ObjectRef{Name: name}, Owner: "alice"}}},
 	})
 }
 
@@ -109,7 +109,7 @@ func TestProfilesAreWokenWhenOtherTrainingsClaimRoom(t *testing.T) {
 
 	cl, _ := a.reader.(client.Client)
 	g.Expect(cl.Get(ctx, client.ObjectKeyFromObject(j), j)).To(Succeed())
-	j.Spec.RunPolicy.Suspend = true
+	j.Spec.Suspend = true
 	g.Expect(cl.Update(ctx, j)).To(Succeed())
 	woken := make(chan client.Object, 1)
 	go func() {

@@ -146,7 +146,7 @@ func (c *collector) claimOther(key types.NamespacedName, g gang.Membership) {
 // claimOurs claims room for the core of a training, or lists it among the growers if its core is placed.
 func (c *collector) claimOurs(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) {
 	st := &job.Status
-	if st.Attempt == nil || job.Spec.RunPolicy.Suspend || st.Preemption != nil || st.MasterCompletionTime != nil ||
+	if st.Attempt == nil || job.Spec.Suspend || st.Preemption != nil || st.MasterCompletionTime != nil ||
 		st.CompletionTime != nil || job.DeletionTimestamp != nil {
 		return
 	}
@@ -316,13 +316,13 @@ func isCoreOf(g gang.Membership, job *v1alpha1.ElasticTrainingJob) bool {
 
 // addGrower lists a job whose core is placed among the growers if it creates only the surplus that fits.
 func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) {
-	if job.Spec.Elasticity.Surplus != v1alpha1.SurplusFitting {
+	if job.Spec.Elasticity.Growth.Mode != v1alpha1.GrowthOnlyIfFits {
 		return
 	}
 	st := &job.Status
 	placed := c.rollOf(types.NamespacedName{Namespace: key.Namespace, Name: gang.SurplusName(key.Name)}).bound
 	ask := c.gangOf(key, queue, job)
-	ask.Workers = st.Attempt.MaxReplicas - st.Attempt.MinReplicas - placed
+	ask.Workers = min(max(job.WantedReplicas(), st.Attempt.MinReplicas), st.Attempt.MaxReplicas) - st.Attempt.MinReplicas - placed
 	ask.Shape = c.shapeOf(job, st.Attempt.Model, 1)
 	c.in.growers = append(c.in.growers, capacity.Grower{Gang: *ask, Placed: placed})
 }

@@ -77,12 +77,12 @@ func TestWhoClaimsRoom(t *testing.T) {
 		"its attempt has just begun": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
 			j.Status.Attempt.StartTime = metav1.NewTime(now.Add(-5 * time.Second))
-			j.Spec.Elasticity.StarvationSeconds = ptr.To[int32](0)
+			j.Spec.Elasticity.Shrink.StarvationSeconds = ptr.To[int32](0)
 		}, true, false},
 		"its attempt has just begun, in a back-off": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
 			j.Status.Attempt.StartTime = metav1.NewTime(now.Add(-5 * time.Second))
-			j.Spec.Elasticity.StarvationSeconds = ptr.To[int32](0)
+			j.Spec.Elasticity.Shrink.StarvationSeconds = ptr.To[int32](0)
 			j.Status.Conditions[0].Reason = v1alpha1.ReasonBackOff
 		}, false, false},
 		"its attempt began a while ago, and has no pods": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
@@ -156,7 +156,7 @@ func TestRuntimeClassChoosesNodesToo(t *testing.T) {
 	})
 	s.bare = map[string]bool{"gang": true}
 	j.Status.Attempt.StartTime = metav1.NewTime(now)
-	j.Spec.Elasticity.StarvationSeconds = ptr.To[int32](0)
+	j.Spec.Elasticity.Shrink.StarvationSeconds = ptr.To[int32](0)
 	a := s.arbiter()
 	_, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())

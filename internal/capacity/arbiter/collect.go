@@ -286,13 +286,12 @@ func (c *collector) addJob(key types.NamespacedName, job *v1alpha1.ElasticTraini
 	st := &job.Status
 	tier := c.tierOf(job)
 	switch {
-	case st.CompletionTime != nil || job.DeletionTimestamp != nil || st.Attempt == nil ||
-		job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue:
-	case st.Preemption != nil && !job.Spec.RunPolicy.Suspend:
+	case st.CompletionTime != nil || job.DeletionTimestamp != nil || st.Attempt == nil:
+	case st.Preemption != nil && !job.Spec.Suspend:
 		c.in.preempted = append(c.in.preempted, c.stoppedCore(key, job))
 		c.stopping[key] = true
 	case st.MasterCompletionTime != nil: // It is about to end by itself.
-	case job.Spec.RunPolicy.Suspend:
+	case job.Spec.Suspend:
 		c.stopping[key] = true
 	case st.RunningSince != nil:
 		c.in.snapshot.Running = append(c.in.snapshot.Running, capacity.Running{
@@ -302,14 +301,14 @@ func (c *collector) addJob(key types.NamespacedName, job *v1alpha1.ElasticTraini
 	}
 }
 
-// mayStay is true for a bound surplus pod that has not run for its job's minSurplusRunSeconds yet, as far as its tier allows
+// mayStay is true for a bound surplus pod that has not run for its job's shrink.minRunSeconds yet, as far as its tier allows
 // those.
 func (c *collector) mayStay(p *corev1.Pod, job types.NamespacedName) bool {
 	j := c.jobs[job]
 	if j == nil {
 		return false // Surplus of a merge has no such time.
 	}
-	stay := c.tierOf(j).SurplusProtection(ptr.Deref(j.Spec.Elasticity.MinSurplusRunSeconds, 0))
+	stay := c.tierOf(j).SurplusProtection(ptr.Deref(j.Spec.Elasticity.Shrink.MinRunSeconds, 0))
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
 			if left := condition.LastTransitionTime.Add(stay).Sub(c.now); left > 0 {
@@ -337,7 +336,7 @@ func (c *collector) surplusOf(p *corev1.Pod) *capacity.Surplus {
 
 // tierOf is the tier that a job asks for or has in its status; zero if the configuration no longer has it.
 func (c *collector) tierOf(job *v1alpha1.ElasticTrainingJob) config.Tier {
-	tier, _ := c.arbiter.config.Tiers.InEffect(job.Spec.Tier, job.Status.Tier)
+	tier, _ := c.arbiter.config.Tiers.InEffect(job.EffectiveTier(), job.Status.Tier)
 	return tier
 }
 
@@ -359,7 +358,7 @@ func (c *collector) hasStarved(g *capacity.Gang) (bool, time.Duration) {
 	}
 	limit := starvation
 	if job := c.jobs[g.Job]; job != nil {
-		limit = time.Duration(ptr.Deref(job.Spec.Elasticity.StarvationSeconds, 60)) * time.Second
+		limit = time.Duration(ptr.Deref(job.Spec.Elasticity.Shrink.StarvationSeconds, 60)) * time.Second
 	}
 	left := g.Since.Add(limit).Sub(c.now)
 	return left <= 0, left
@@ -376,12 +375,12 @@ func (c *collector) yieldsToOperator(job types.NamespacedName) bool {
 	if j == nil {
 		return false
 	}
-	switch j.Spec.Elasticity.ShrinkBy {
+	switch j.Spec.Elasticity.Shrink.Initiator {
 	case v1alpha1.ShrinkByOperator:
 		return true
 	case v1alpha1.ShrinkByScheduler:
 		return false
-	case v1alpha1.ShrinkByAuto:
+	case v1alpha1.ShrinkAuto:
 	}
 	return !c.served
 }

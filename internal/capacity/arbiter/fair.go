@@ -53,7 +53,7 @@ func (c *collector) shareFairly(model *capacity.Model) (leave verdicts, again ti
 	leave, served := model.ShareFairly(claims, func(claim *capacity.Gang, job types.NamespacedName) bool {
 		j := c.jobs[job]
 		if j == nil || j.Status.Queue == claim.Queue || !c.in.fair[j.Status.Queue] ||
-			j.Spec.Elasticity.ShrinkBy == v1alpha1.ShrinkByScheduler {
+			j.Spec.Elasticity.Shrink.Initiator == v1alpha1.ShrinkByScheduler {
 			return false
 		}
 		left := c.cooldownLeft(j)
@@ -76,6 +76,6 @@ func (c *collector) cooldownLeft(job *v1alpha1.ElasticTrainingJob) time.Duration
 	if e == nil || e.LastEvictionTime == nil {
 		return 0
 	}
-	whole := time.Duration(ptr.Deref(job.Spec.Elasticity.CooldownSeconds, v1alpha1.DefaultCooldownSeconds)) * time.Second
+	whole := time.Duration(ptr.Deref(job.Spec.Elasticity.Growth.CooldownSeconds, v1alpha1.DefaultCooldownSeconds)) * time.Second
 	return e.LastEvictionTime.Add(whole).Sub(c.now)
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -24,7 +23,7 @@ func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
 	}{
 		"up to its share": {func(*fixture, *v1alpha1.ElasticTrainingJob, *v1alpha1.ElasticTrainingJob) {}, 2},
 		"not if it leaves by the scheduler alone": {func(_ *fixture, holder, _ *v1alpha1.ElasticTrainingJob) {
-			holder.Spec.Elasticity.ShrinkBy = v1alpha1.ShrinkByScheduler
+			holder.Spec.Elasticity.Shrink.Initiator = v1alpha1.ShrinkByScheduler
 		}, 0},
 		"not while it cools down": {func(_ *fixture, holder, _ *v1alpha1.ElasticTrainingJob) {
 			last := metav1.NewTime(now.Add(-time.Second))
@@ -33,7 +32,7 @@ func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
 		"not where the profile does not want it": {func(s *fixture, _, _ *v1alpha1.ElasticTrainingJob) {
 			for _, o := range s.objects {
 				if p, ok := o.(*v1alpha1.ResourceQuotaProfile); ok && p.Name == "search" {
-					p.Spec.Queue.FairSurplus = ptr.To(false)
+					p.Spec.Queue.SurplusSharing = v1alpha1.SurplusExcluded
 				}
 			}
 		}, 0},

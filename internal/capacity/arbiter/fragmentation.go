@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
@@ -47,8 +46,7 @@ func (c *collector) referenceMix() []capacity.Drawn {
 	}
 	recent := func(created time.Time, ended bool) bool { return !ended || c.now.Sub(created) < mixAge }
 	for _, job := range c.jobs {
-		if job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue ||
-			!recent(job.CreationTimestamp.Time, job.Status.CompletionTime != nil) {
+		if !recent(job.CreationTimestamp.Time, job.Status.CompletionTime != nil) {
 			continue
 		}
 		model := ""

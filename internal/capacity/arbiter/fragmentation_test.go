@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
@@ -38,6 +37,4 @@ func TestRoomForTheGangsThatThereAre(t *testing.T) {
 	g.Expect(measure()).To(Equal(capacity.Fragmentation{Free: 6, Weight: 2}))
 	threes.Status.CompletionTime = nil
 	g.Expect(measure().Weight).To(Equal(3.0), "it goes on, however old it is")
-	threes.Spec.RunPolicy.ManagedBy = v1alpha1.ManagedByMultiKueue
-	g.Expect(measure().Weight).To(Equal(2.0), "it runs elsewhere")
 }

@@ -186,7 +186,7 @@ func (w *simulator) trainingComes(c *rand.Rand) string {
 		asks := requests(2)
 		t.job.Spec.Master = &v1alpha1.Master{Resources: &asks}
 	}
-	t.job.Spec.Elasticity.Surplus = pick(c, v1alpha1.SurplusAll, v1alpha1.SurplusAll, v1alpha1.SurplusFitting)
+	t.job.Spec.Elasticity.Growth.Mode = pick(c, v1alpha1.GrowthAlways, v1alpha1.GrowthAlways, v1alpha1.GrowthOnlyIfFits)
 	t.grace = pick(c, 0, 5*time.Second, 5*time.Second, 90*time.Second, 30*time.Minute)
 	return fmt.Sprintf("training %s comes in queue %s, %d..%d, %s", t.job.Name, t.queue, minimum, t.job.Spec.MaxReplicas,
 		w.hindered[t.job.Name])

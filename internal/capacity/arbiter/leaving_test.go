@@ -50,12 +50,12 @@ func TestRoomThatIsOnItsWayIsWaitedFor(t *testing.T) {
 			terminates(s.stranger("x"))
 			terminates(s.stranger("y"))
 		},
-		"a job is being suspended": func(s *fixture) { s.job("stops", 2, 2).Spec.RunPolicy.Suspend = true },
+		"a job is being suspended": func(s *fixture) { s.job("stops", 2, 2).Spec.Suspend = true },
 		"a job is being preempted": func(s *fixture) {
 			s.job("stops", 2, 2).Status.Preemption = &v1alpha1.PreemptionStatus{By: "ads/x"}
 		},
 		"a job has been suspended, and its pods terminate": func(s *fixture) {
-			s.job("stops", 2, 2).Spec.RunPolicy.Suspend = true
+			s.job("stops", 2, 2).Spec.Suspend = true
 			for _, p := range s.ofJob("stops") {
 				terminates(p)
 			}

@@ -86,7 +86,7 @@ func (c *collector) mergeSurplus(p *corev1.Pod) *capacity.Surplus {
 	if !ok || index < job.Status.Run.MinReplicas {
 		return nil
 	}
-	tier, _ := c.arbiter.config.Tiers.InEffect(job.Spec.Tier, job.Status.Tier)
+	tier, _ := c.arbiter.config.Tiers.InEffect(job.EffectiveTier(), job.Status.Tier)
 	return &capacity.Surplus{
 		Job: coreOf(key), UID: p.UID, Index: index, Tier: tier.Priority, Created: job.CreationTimestamp.Time,
 	}

@@ -49,7 +49,7 @@ func TestModelOnWhichTheCoreFits(t *testing.T) {
 	v = s.judge()
 	g.Expect(v.Answer.Fits).To(BeTrue())
 	g.Expect(v.Model).To(Equal("H100"))
-	job.Spec.Accelerator.Mixed, job.Status.Attempt.Model = true, ""
+	job.Spec.Accelerator.Mixing, job.Status.Attempt.Model = v1alpha1.MixingAllowed, ""
 	g.Expect(s.judge().Model).To(BeEmpty())
 }
 

@@ -254,16 +254,19 @@ func (w *simulator) addTraining(tier, queue string, minimum, maximum int32, each
 		Spec: v1alpha1.ElasticTrainingJobSpec{
 			Tier: tier, MinReplicas: minimum, MaxReplicas: maximum,
 			Elasticity: v1alpha1.Elasticity{
-				ShrinkBy: v1alpha1.ShrinkByAuto, StarvationSeconds: ptr.To[int32](60), CooldownSeconds: ptr.To[int32](300),
-				MinSurplusRunSeconds: ptr.To[int32](0), Surplus: v1alpha1.SurplusAll,
+				Growth: v1alpha1.Growth{Mode: v1alpha1.GrowthAlways, CooldownSeconds: ptr.To[int32](300)},
+				Shrink: v1alpha1.Shrink{
+					Initiator: v1alpha1.ShrinkAuto, StarvationSeconds: ptr.To[int32](60), MinRunSeconds: ptr.To[int32](0),
+				},
 			},
-			Rendezvous: v1alpha1.Rendezvous{
+			Framework: v1alpha1.Framework{Torchrun: &v1alpha1.Torchrun{
 				JoinTimeoutSeconds: ptr.To[int32](600), LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
-			},
+			}},
 			FailurePolicy: &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{
 				Action: v1alpha1.ActionRestartJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed},
 			}}},
-			RunPolicy: v1alpha1.RunPolicy{CleanPodPolicy: v1alpha1.CleanPodPolicyAll, CompletionGraceSeconds: ptr.To[int32](30)},
+			Cleanup:       v1alpha1.Cleanup{PodPolicy: v1alpha1.CleanPodPolicyAll},
+			SuccessPolicy: v1alpha1.SuccessPolicy{CompletionGraceSeconds: ptr.To[int32](30)},
 		},
 	}
 	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Image: "trainer", Resources: requests(each)}}

@@ -70,9 +70,9 @@ func (c *collector) decideTurns(ctx context.Context, pods []corev1.Pod, nodes []
 	c.in.fair, c.in.reserved = map[string]bool{}, map[string]bool{}
 	for _, p := range profiles.All() {
 		for i := range p.Spec.Reservations {
-			c.in.reserved[p.Spec.Reservations[i].ForTask] = true
+			c.in.reserved[p.Spec.Reservations[i].JobRef.Name] = true
 		}
-		if fair := p.Spec.Queue.FairSurplus; p.Status.Queue != "" && (fair == nil || *fair) {
+		if p.Status.Queue != "" && p.Spec.Queue.SurplusSharing != v1alpha1.SurplusExcluded {
 			c.in.fair[p.Status.Queue] = true
 		}
 		if limits := admission.LimitsOf(p); limits.HasLimits() {
@@ -139,8 +139,7 @@ func (t *teams) addClaimant(ctx context.Context, key types.NamespacedName, job *
 	team := t.teamOf(ctx, job.Namespace)
 	st := &job.Status
 	if team == nil || st.Attempt == nil || st.CompletionTime != nil || st.MasterCompletionTime != nil || st.Preemption != nil ||
-		job.Spec.RunPolicy.Suspend || job.DeletionTimestamp != nil ||
-		job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue {
+		job.Spec.Suspend || job.DeletionTimestamp != nil {
 		return
 	}
 	group, there := t.c.groups[key]
@@ -172,12 +171,12 @@ func (t *teams) surplusWanted(key types.NamespacedName, job *v1alpha1.ElasticTra
 	if st.RunningSince == nil {
 		return 0
 	}
-	wants := min(job.Spec.MaxReplicas, st.Attempt.MaxReplicas) - st.Attempt.MinReplicas
+	wants := min(job.WantedReplicas(), st.Attempt.MaxReplicas) - st.Attempt.MinReplicas
 	if left := t.c.cooldownLeft(job); left > 0 {
 		t.c.in.again = kube.SoonerOf(t.c.in.again, left)
 		wants -= int32(len(st.Elasticity.Evicted))
 	}
-	if job.Spec.Elasticity.Surplus == v1alpha1.SurplusFitting {
+	if job.Spec.Elasticity.Growth.Mode == v1alpha1.GrowthOnlyIfFits {
 		wants = min(wants, t.c.arbiter.VerdictFor(key).SurplusLimit)
 	}
 	return max(wants, 0)
@@ -272,7 +271,7 @@ func (team *team) addGuest(p *corev1.Pod, sharing config.Sharing) {
 		for i := range team.profile.Spec.Reservations {
 			r := &team.profile.Spec.Reservations[i]
 			for key, c := range team.claimants {
-				if r.Name == name && key.Name == r.ForTask && c.User == r.ForOwner {
+				if r.Name == name && key.Name == r.JobRef.Name && c.User == r.Owner {
 					return
 				}
 			}

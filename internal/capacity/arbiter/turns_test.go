@@ -90,7 +90,7 @@ func TestWhatCountsForAUser(t *testing.T) {
 		}, 0},
 		"pods of a job that is being stopped": {func(s *fixture) {
 			job := s.job("ctr", 4, 3)
-			job.Spec.Owner, job.Spec.RunPolicy.Suspend = "alice", true
+			job.Spec.Owner, job.Spec.Suspend = "alice", true
 		}, 3},
 		"pods of a job that is gone": {func(s *fixture) {
 			job := s.job("ctr", 4, 0)
@@ -197,10 +197,11 @@ func TestStandingByGroup(t *testing.T) {
 	s := newFixture(t)
 	s.capped(2, "")
 	profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
-	profile.Spec.Members = []v1alpha1.ProfileMember{{Group: "leads", Standing: v1alpha1.StandingSenior}}
+	profile.Spec.Members = []v1alpha1.ProfileMember{{Kind: v1alpha1.MemberGroup, Name: "leads", Standing: v1alpha1.StandingSenior}}
 	s.asking("first")
 	second := s.asking("second")
-	second.CreationTimestamp, second.Spec.OwnerGroups = metav1.NewTime(now), []string{"leads"}
+	second.CreationTimestamp = metav1.NewTime(now)
+	second.Spec.Submitter = &v1alpha1.Submitter{Username: second.Spec.Owner, Groups: []string{"leads"}}
 	g.Expect(s.turn("second").Admitted).To(BeTrue(), "seniors first")
 	second.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
 	g.Expect(s.turn("second").Admitted).To(BeFalse(), "by what nobody checked she is none")
@@ -258,7 +259,7 @@ func TestBudgetsAreHeldByTheLedger(t *testing.T) {
 			s.spent = c.spent
 			s.capped(2, "")
 			profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
-			profile.Spec.Caps = &v1alpha1.ProfileCaps{GPUHours: []v1alpha1.HourCap{{
+			profile.Spec.Caps = &v1alpha1.ProfileCaps{AcceleratorHours: []v1alpha1.HourCap{{
 				Window: metav1.Duration{Duration: time.Hour}, PerUser: 1, OnExceeded: v1alpha1.ExceededQueue,
 			}}}
 			s.asking("first")
@@ -281,7 +282,7 @@ func TestARoomThatIsHeldCountsForTheQueueAlone(t *testing.T) {
 			profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
 			profile.Spec.Queue.Capability = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
 			profile.Spec.Reservations = []v1alpha1.ProfileReservation{{
-				Name: "room", ForTask: c.task, ForOwner: c.owner,
+				Name: "room", JobRef: v1alpha1.ObjectRef{Name: c.task}, Owner: c.owner,
 			}}
 			group := gang.Group{Namespace: "tideline-system", Name: "room", Queue: "ads", MinMember: 1}
 			p := notebook()
@@ -318,7 +319,7 @@ func TestSurplusIsAllowedToWhoWouldCreateIt(t *testing.T) {
 			job.Status.Elasticity = &v1alpha1.ElasticityStatus{LastEvictionTime: &last, Evicted: []int32{3, 5}}
 		}, 2},
 		"one that creates what fits": {func(job *v1alpha1.ElasticTrainingJob) {
-			job.Spec.Elasticity.Surplus = v1alpha1.SurplusFitting
+			job.Spec.Elasticity.Growth.Mode = v1alpha1.GrowthOnlyIfFits
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
@@ -75,8 +74,7 @@ func (c *conversion) metadata() {
 			delete(c.out.Annotations, key)
 		}
 	}
-	manager := ptr.Deref(c.in.Spec.RunPolicy.ManagedBy, "")
-	if queue, ok := in.Labels[kueueQueueLabel]; ok && manager != kubeflowv1.MultiKueueController {
+	if queue, ok := in.Labels[kueueQueueLabel]; ok {
 		c.note("metadata.labels["+kueueQueueLabel+"]", queue,
 			"Kueue admits PyTorchJobs, and does not know ElasticTrainingJobs; it is left out, because Tideline would wait for Kueue",
 			"give the namespace a Volcano Queue by its annotation scheduling.volcano.sh/queue-name")

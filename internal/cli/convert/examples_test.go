@@ -51,7 +51,7 @@ func examples(t *testing.T) map[string][]byte {
 // expectation is what a reader of an example expects of its conversion.
 type expectation struct {
 	least, most int32
-	success     v1alpha1.SuccessPolicy
+	success     v1alpha1.SuccessOperator
 	processes   int32
 	// about are the fields that are spoken of.
 	about []string
@@ -99,9 +99,9 @@ func TestExamples(t *testing.T) {
 			for _, n := range notes {
 				about = append(about, n.Path)
 			}
-			have := expectation{out.Spec.MinReplicas, out.Spec.MaxReplicas, out.Spec.SuccessPolicy, 0, about}
-			if out.Spec.NprocPerNode != nil {
-				have.processes = *out.Spec.NprocPerNode
+			have := expectation{out.Spec.MinReplicas, out.Spec.MaxReplicas, out.Spec.SuccessPolicy.Operator, 0, about}
+			if out.Spec.Framework.NprocPerNode != nil {
+				have.processes = *out.Spec.Framework.NprocPerNode
 			}
 			if !equality.Semantic.DeepEqual([]any{have.least, have.most, have.success, have.processes, have.about},
 				[]any{want.least, want.most, want.success, want.processes, want.about}) {

@@ -44,9 +44,12 @@ func (c *conversion) failurePolicy() {
 	}
 	var rules []v1alpha1.FailureRule
 	for _, role := range roles {
-		var whose v1alpha1.WorkerRole
+		var whose []v1alpha1.WorkerTarget
 		if len(roles) == 2 {
-			whose = v1alpha1.WorkerRole(role)
+			whose = []v1alpha1.WorkerTarget{{Indexes: "1-"}}
+			if role == master {
+				whose[0].Indexes = "0"
+			}
 		}
 		rules = append(rules, c.rulesOf(role, whose)...)
 	}
@@ -57,7 +60,7 @@ func (c *conversion) failurePolicy() {
 }
 
 // rulesOf are the rules that a role's restartPolicy amounts to.
-func (c *conversion) rulesOf(role kubeflowv1.ReplicaType, whose v1alpha1.WorkerRole) []v1alpha1.FailureRule {
+func (c *conversion) rulesOf(role kubeflowv1.ReplicaType, whose []v1alpha1.WorkerTarget) []v1alpha1.FailureRule {
 	path := replicaPath(role) + ".restartPolicy"
 	failed := []v1alpha1.FailureEvent{v1alpha1.OnPodFailed}
 	switch p := c.restartPolicy(role); p {
@@ -68,7 +71,7 @@ func (c *conversion) rulesOf(role kubeflowv1.ReplicaType, whose v1alpha1.WorkerR
 		c.note(path, string(p), "it is a rule in spec.failurePolicy now, by which a worker that was deleted by somebody fails"+
 			" the job, as before; an eviction, a drained node or a lost one no longer does", "")
 		return []v1alpha1.FailureRule{
-			{Name: "never-restart", Action: v1alpha1.ActionFailJob, OnEvents: failed, OnWorkers: whose},
+			{Name: "never-restart", Action: v1alpha1.ActionFailJob, OnEvents: failed, Targets: whose},
 		}
 	case kubeflowv1.RestartPolicyExitCode:
 		codes := make([]int32, firstRetryable-1)
@@ -80,10 +83,10 @@ func (c *conversion) rulesOf(role kubeflowv1.ReplicaType, whose v1alpha1.WorkerR
 			"if the script's own code must decide, let it catch what is worth a retry")
 		return []v1alpha1.FailureRule{
 			{
-				Name: "permanent", Action: v1alpha1.ActionFailJob, OnEvents: failed, OnWorkers: whose,
+				Name: "permanent", Action: v1alpha1.ActionFailJob, OnEvents: failed, Targets: whose,
 				OnExitCodes: &v1alpha1.ExitCodes{Operator: v1alpha1.ExitCodesIn, Values: codes},
 			},
-			{Name: "retryable", Action: v1alpha1.ActionRestartWorker, OnEvents: failed, OnWorkers: whose},
+			{Name: "retryable", Action: v1alpha1.ActionRestartWorker, OnEvents: failed, Targets: whose},
 		}
 	case kubeflowv1.RestartPolicyOnFailure:
 	}

@@ -205,7 +205,7 @@ func TestElasticPolicy(t *testing.T) {
 			map[string]string{r + ".port": "1024"}, nil},
 		"port of a system service": {with(func(e *kubeflowv1.ElasticPolicy) { e.RDZVPort = ptr.To[int32](1023) }),
 			map[string]string{r + ".port": "null"},
-			[]string{path + ".rdzvPort = 1023: spec.rendezvous.port may be 1024 to 65535; it is left out, and the port is 29400"}},
+			[]string{path + ".rdzvPort = 1023: spec.framework.port may be 1024 to 65535; it is left out, and the port is 29400"}},
 		"not standalone": {with(func(e *kubeflowv1.ElasticPolicy) { e.Standalone = ptr.To(false) }), nil, nil},
 		"standalone": {with(func(e *kubeflowv1.ElasticPolicy) { e.Standalone = ptr.To(true) }), nil,
 			[]string{path + ".standalone = true: each pod trains by itself with training-operator; Tideline's workers train " +
@@ -234,13 +234,13 @@ func TestElasticPolicy(t *testing.T) {
 			map[string]string{r: `{"joinTimeoutSeconds":30,"lastCallTimeoutSeconds":3600,"readTimeoutSeconds":300}`}, nil},
 		"timeouts out of range": {conf("join_timeout", "29", "last_call_timeout", "3601", "read_timeout", "60"),
 			map[string]string{r: "{}"}, []string{
-				path + ".rdzvConf[join_timeout] = 29: spec.rendezvous.joinTimeoutSeconds may be 30 to 86400; it is left out, and 600 s apply",
-				path + ".rdzvConf[last_call_timeout] = 3601: spec.rendezvous.lastCallTimeoutSeconds may be 1 to 3600; it is left out, " +
+				path + ".rdzvConf[join_timeout] = 29: spec.framework.torchrun.joinTimeoutSeconds may be 30 to 86400; it is left out, and 600 s apply",
+				path + ".rdzvConf[last_call_timeout] = 3601: spec.framework.torchrun.lastCallTimeoutSeconds may be 1 to 3600; it is left out, " +
 					"and 30 s apply",
-				path + ".rdzvConf[read_timeout] = 60: spec.rendezvous.readTimeoutSeconds may be 300 to 86400; it is left out, and 300 " +
+				path + ".rdzvConf[read_timeout] = 60: spec.framework.torchrun.readTimeoutSeconds may be 300 to 86400; it is left out, and 300 " +
 					"s apply"}},
 		"a timeout that is no number": {conf("join_timeout", "10m"), map[string]string{r: "{}"},
-			[]string{path + ".rdzvConf[join_timeout] = 10m: spec.rendezvous.joinTimeoutSeconds may be 30 to 86400; it is left " +
+			[]string{path + ".rdzvConf[join_timeout] = 10m: spec.framework.torchrun.joinTimeoutSeconds may be 30 to 86400; it is left " +
 				"out, and 600 s apply"}},
 		"is_host": {conf("is_host", "1"), map[string]string{r: "{}"},
 			[]string{path + ".rdzvConf[is_host] = 1: Tideline tells worker 0 to host the store, and the others not to; it is left out"}},
@@ -253,6 +253,6 @@ func TestElasticPolicy(t *testing.T) {
 			[]string{path + ".rdzvConf[a] = 1,2" + malformed, path + `.rdzvConf[b] = ""` + malformed,
 				path + ".rdzvConf[c] = " + strings.Repeat("v", 79) + "…" + malformed}},
 		"too many pairs": {conf(many...), map[string]string{r + ".rdzvConf.15.key": `"k15"`, r + ".rdzvConf.16": "null"},
-			[]string{path + ".rdzvConf[k16] = v: spec.rendezvous.rdzvConf may have 16 pairs; it is left out"}},
+			[]string{path + ".rdzvConf[k16] = v: spec.framework.torchrun.rdzvConf may have 16 pairs; it is left out"}},
 	})
 }

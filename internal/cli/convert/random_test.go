@@ -80,7 +80,7 @@ func (d dice) replicaSpec(r kubeflowv1.ReplicaType) *kubeflowv1.ReplicaSpec {
 	if r == worker {
 		s.Replicas = maybe[int32](d, 1, 2, 10, 4094, 4095, 4096, 4097, 0, -1, 1<<31-1)
 	}
-	s.Template.Labels = d.words("app", "volcano.sh/x", "tideline.io/role")
+	s.Template.Labels = d.words("app", "volcano.sh/x", "tideline.io/part")
 	s.Template.Annotations = d.words("a", "volcano.sh/x", "scheduling.volcano.sh/y", "scheduling.k8s.io/z", "tideline.io/w")
 	p := &s.Template.Spec
 	p.SchedulerName, p.PriorityClassName = one(d, "", "volcano", "x"), one(d, "", "high")

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"k8s.io/utils/ptr"
 
@@ -13,7 +15,7 @@ import (
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
-// maxProcesses bounds spec.nprocPerNode.
+// maxProcesses bounds spec.framework.nprocPerNode.
 const maxProcesses = 256
 
 // torchrunRestarts is what Tideline tells torchrun for PET_MAX_RESTARTS unless the template does.
@@ -35,7 +37,7 @@ func (c *conversion) processes() {
 	case asked == "" || asked == "auto":
 		c.autoProcesses(path, asked, gpus, instead)
 	case err == nil && n >= 1 && n <= maxProcesses:
-		c.out.Spec.NprocPerNode = ptr.To(int32(n))
+		c.out.Spec.Framework.NprocPerNode = ptr.To(int32(n))
 		if n > 1 && c.startsOther() {
 			c.note(path, n, "torchrun starts so many processes in each worker", "let the script start none of its own")
 		}
@@ -48,22 +50,22 @@ func (c *conversion) processes() {
 	case gpus == 0:
 		c.note(path, asked, "the container asks for no GPUs that Tideline could count; "+instead, setProcesses)
 	}
-	if c.out.Spec.NprocPerNode == nil {
+	if c.out.Spec.Framework.NprocPerNode == nil {
 		c.masterProcesses(gpus, instead)
 	}
 }
 
-const setProcesses = "set spec.nprocPerNode to the number that you want"
+const setProcesses = "set spec.framework.nprocPerNode to the number that you want"
 
 // autoProcesses leaves the number to Tideline where it means what auto means to training-operator: one for each GPU.
 func (c *conversion) autoProcesses(path, asked string, gpus int64, instead string) {
 	switch {
 	case gpus > 1 && c.startsOther():
 		// getNprocPerNodeInt: WORLD_SIZE counts one process for each pod.
-		c.out.Spec.NprocPerNode = ptr.To[int32](1)
+		c.out.Spec.Framework.NprocPerNode = ptr.To[int32](1)
 		c.note(path, shownOrNil(asked), fmt.Sprintf(
 			"training-operator counts one process for each pod, so torchrun starts 1 in each worker of %d GPUs", gpus),
-			fmt.Sprintf("set spec.nprocPerNode to %d if each process shall have one GPU", gpus))
+			fmt.Sprintf("set spec.framework.nprocPerNode to %d if each process shall have one GPU", gpus))
 	case gpus == 0 && c.startsTorchrun():
 		c.note(path, shownOrNil(asked), "auto, training-operator's default, means one process for each CPU of a node without GPUs; "+
 			instead, setProcesses)
@@ -160,14 +162,14 @@ func (c *conversion) port0() {
 		return
 	}
 	if *port < leastPort || *port > mostPort {
-		c.note(path, *port, fmt.Sprintf("spec.rendezvous.port may be %d to %d; it is left out, and the port is %d",
+		c.note(path, *port, fmt.Sprintf("spec.framework.port may be %d to %d; it is left out, and the port is %d",
 			leastPort, mostPort, v1alpha1.DefaultPort), "")
 		return
 	}
-	c.out.Spec.Rendezvous.Port = port
+	c.out.Spec.Framework.Port = port
 }
 
-// Bounds of spec.rendezvous.rdzvConf.
+// Bounds of spec.framework.torchrun.rdzvConf.
 const (
 	maxConf      = 16
 	maxConfKey   = 64
@@ -181,7 +183,12 @@ var (
 
 // conf carries over rdzvConf: the timeouts into their own fields, the rest as it is.
 func (c *conversion) conf(e *kubeflowv1.ElasticPolicy) {
-	r := &c.out.Spec.Rendezvous
+	r := &v1alpha1.Torchrun{}
+	defer func() {
+		if !equality.Semantic.DeepEqual(r, &v1alpha1.Torchrun{}) {
+			c.out.Spec.Framework.Torchrun = r
+		}
+	}()
 	timeouts := map[string]struct {
 		field       **int32
 		name        string
@@ -203,7 +210,7 @@ func (c *conversion) conf(e *kubeflowv1.ElasticPolicy) {
 			c.note(path, pair.Value, "Tideline tells worker 0 to host the store, and the others not to; it is left out", "")
 		case isTimeout:
 			if n := seconds(pair.Value); n == nil || *n < t.least || *n > t.most {
-				c.note(path, pair.Value, fmt.Sprintf("spec.rendezvous.%s may be %d to %d; it is left out, and %d s apply",
+				c.note(path, pair.Value, fmt.Sprintf("spec.framework.torchrun.%s may be %d to %d; it is left out, and %d s apply",
 					t.name, t.least, t.most, t.otherwise), "")
 			} else {
 				*t.field = n
@@ -215,7 +222,7 @@ func (c *conversion) conf(e *kubeflowv1.ElasticPolicy) {
 			c.note(path, pair.Value, "torchrun could not tell its key from its value, or would cut it at a comma; it is left out",
 				"give it a key of lower-case letters, digits and underscores, and a value without commas, equals signs and spaces")
 		case len(r.RdzvConf) == maxConf:
-			c.note(path, pair.Value, fmt.Sprintf("spec.rendezvous.rdzvConf may have %d pairs; it is left out", maxConf), "")
+			c.note(path, pair.Value, fmt.Sprintf("spec.framework.torchrun.rdzvConf may have %d pairs; it is left out", maxConf), "")
 		default:
 			r.RdzvConf = append(r.RdzvConf, v1alpha1.RdzvConf{Key: pair.Key, Value: pair.Value})
 		}

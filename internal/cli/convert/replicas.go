@@ -60,6 +60,9 @@ func (c *conversion) role() kubeflowv1.ReplicaType {
 // hasMaster is whether worker 0 was a Master.
 func (c *conversion) hasMaster() bool { return c.in.Spec.PyTorchReplicaSpecs[master] != nil }
 
+// allWorkers are all workers of a job, as targets of its success policy.
+var allWorkers = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
+
 // replicas decides how many workers the job has, and when it has succeeded.
 func (c *conversion) replicas() {
 	spec := &c.out.Spec
@@ -69,7 +72,7 @@ func (c *conversion) replicas() {
 		spec.MaxReplicas = spec.MinReplicas
 		if !c.hasMaster() {
 			// UpdateJobStatus: without a Master, all workers must have succeeded.
-			spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
+			spec.SuccessPolicy.Targets = allWorkers
 		}
 		return
 	}
@@ -82,7 +85,7 @@ func (c *conversion) replicas() {
 		most--
 	} else {
 		// UpdateJobStatus: in an elastic job without a Master, the first worker that succeeds ends it.
-		spec.SuccessPolicy = v1alpha1.SuccessPolicyAny
+		spec.SuccessPolicy.Operator, spec.SuccessPolicy.Targets = v1alpha1.SuccessOfAny, allWorkers
 	}
 	if replicas := int64(ptr.Deref(c.in.Spec.PyTorchReplicaSpecs[worker].Replicas, 1)); replicas != most {
 		c.note(replicaPath(worker)+".replicas", replicas, fmt.Sprintf(

@@ -11,7 +11,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// Bounds of spec.runPolicy.
+// Bounds of deadlines and of restarts.max.
 const (
 	longest     = 31536000 // a year, in seconds
 	maxRestarts = 100
@@ -20,28 +20,27 @@ const (
 // runPolicy carries over how long the job may take and what becomes of it when it ends.
 func (c *conversion) runPolicy() {
 	const path = "spec.runPolicy"
-	in, out := &c.in.Spec.RunPolicy, &c.out.Spec.RunPolicy
+	in, out := &c.in.Spec.RunPolicy, &c.out.Spec
 	// Training-operator's default is None, Tideline's Running.
-	out.CleanPodPolicy = v1alpha1.CleanPodPolicyNone
+	out.Cleanup.PodPolicy = v1alpha1.CleanPodPolicyNone
 	if p := ptr.Deref(in.CleanPodPolicy, kubeflowv1.CleanPodPolicyUndefined); p != kubeflowv1.CleanPodPolicyUndefined {
-		out.CleanPodPolicy = v1alpha1.CleanPodPolicy(p)
+		out.Cleanup.PodPolicy = v1alpha1.CleanPodPolicy(p)
 	}
 	out.Suspend = ptr.Deref(in.Suspend, false)
 	if in.TTLSecondsAfterFinished != nil {
-		out.TTLSecondsAfterFinished = c.atMost(path+".ttlSecondsAfterFinished", int64(*in.TTLSecondsAfterFinished), longest)
+		out.Cleanup.TTLSecondsAfterFinished = c.atMost(path+".ttlSecondsAfterFinished", int64(*in.TTLSecondsAfterFinished), longest)
 	}
 	if in.ActiveDeadlineSeconds != nil {
-		out.ActiveDeadlineSeconds = c.atMost(path+".activeDeadlineSeconds", *in.ActiveDeadlineSeconds, longest)
+		out.Deadlines.ActiveSeconds = c.atMost(path+".activeDeadlineSeconds", *in.ActiveDeadlineSeconds, longest)
 		c.note(path+".activeDeadlineSeconds", *in.ActiveDeadlineSeconds,
 			"training-operator counts from when it made the first pods, and looks only when something else happens to the job;"+
 				" Tideline has a timer, which runs only while the core trains",
-			"bound the wait for a place by spec.runPolicy.schedulingTimeoutSeconds")
+			"bound the wait for a place by spec.deadlines.schedulingSeconds")
 	}
 	c.backoffLimit()
 	if ptr.Deref(in.ManagedBy, "") == kubeflowv1.MultiKueueController {
-		out.ManagedBy = v1alpha1.ManagedByMultiKueue
-		c.note(path+".managedBy", *in.ManagedBy, "it is carried over; MultiKueue knows PyTorchJobs by itself, and ElasticTrainingJobs"+
-			" only when it is told", "name ElasticTrainingJob among the external frameworks of Kueue's configuration")
+		c.note(path+".managedBy", *in.ManagedBy, "MultiKueue does not know ElasticTrainingJobs; it is left out, and the job runs in"+
+			" the cluster in which it is created", "create the job in the cluster that shall run it")
 	}
 	if in.SchedulingPolicy != nil {
 		c.schedulingPolicy(in.SchedulingPolicy)
@@ -65,16 +64,16 @@ func (c *conversion) backoffLimit() {
 		if c.restarts() {
 			c.note(path, nil, fmt.Sprintf("training-operator restarts without end; Tideline fails the job at more than %d "+
 				"restarts within %d s",
-				v1alpha1.DefaultMaxRestarts, v1alpha1.DefaultWindowSeconds),
-				fmt.Sprintf("set spec.runPolicy.maxRestarts, %d at most, for more", maxRestarts))
+				v1alpha1.DefaultMaxRestarts, v1alpha1.DefaultRestartWindowSeconds),
+				fmt.Sprintf("set spec.restarts.max, %d at most, for more", maxRestarts))
 		}
 		return
 	}
-	c.out.Spec.RunPolicy.MaxRestarts = c.atMost(path, int64(*limit), maxRestarts)
-	meaning := fmt.Sprintf("it is spec.runPolicy.maxRestarts now: training-operator fails the job when the"+
+	c.out.Spec.Restarts.Max = c.atMost(path, int64(*limit), maxRestarts)
+	meaning := fmt.Sprintf("it is spec.restarts.max now: training-operator fails the job when the"+
 		" restarts of its running containers reach it, Tideline when restarts within windowSeconds (%d) exceed it; evictions and"+
 		" lost nodes never count",
-		v1alpha1.DefaultWindowSeconds)
+		v1alpha1.DefaultRestartWindowSeconds)
 	byCode := func(r kubeflowv1.ReplicaType) bool { return c.restartPolicy(r) == kubeflowv1.RestartPolicyExitCode }
 	if *limit > 0 && slices.ContainsFunc(c.roles(), byCode) {
 		// PastBackoffLimit adds up the restarts of pods that run, and these run for the first time.
@@ -109,11 +108,11 @@ func (c *conversion) schedulingPolicy(s *kubeflowv1.SchedulingPolicy) {
 		c.note(path+".scheduleTimeoutSeconds", timeout, "it must be 1 or more; it is left out, and the job waits for ever", "")
 		return
 	}
-	c.out.Spec.RunPolicy.SchedulingTimeoutSeconds = c.atMost(path+".scheduleTimeoutSeconds", int64(timeout), longest)
+	c.out.Spec.Deadlines.SchedulingSeconds = c.atMost(path+".scheduleTimeoutSeconds", int64(timeout), longest)
 	c.note(path+".scheduleTimeoutSeconds", timeout,
 		"training-operator tells it to the coscheduling plugin, which tries again, and not to Volcano; "+
 			"Tideline fails the job when its core does not run within that time",
-		"remove spec.runPolicy.schedulingTimeoutSeconds if the job shall wait on")
+		"remove spec.deadlines.schedulingSeconds if the job shall wait on")
 }
 
 var dns1123 = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)

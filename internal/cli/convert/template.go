@@ -177,7 +177,7 @@ func (c *conversion) port(templatePath string, container *corev1.Container) {
 		if p.Name != kubeflowv1.PyTorchJobDefaultPortName {
 			return false
 		}
-		c.note(path, p.ContainerPort, "the port of the rendezvous is spec.rendezvous.port; it is left out of the container",
+		c.note(path, p.ContainerPort, "the port of the rendezvous is spec.framework.port; it is left out of the container",
 			"let NetworkPolicies that name it name that port")
 		return true
 	})

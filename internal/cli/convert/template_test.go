@@ -64,7 +64,7 @@ func TestTemplate(t *testing.T) {
 		"metadata": {func(j *pytorchJob) {
 			both(j, func(t *corev1.PodTemplateSpec) {
 				t.Name = "ignored"
-				t.Labels = map[string]string{"team": "ads", "tideline.io/role": "core", "volcano.sh/x": "y"}
+				t.Labels = map[string]string{"team": "ads", "tideline.io/part": "core", "volcano.sh/x": "y"}
 				t.Annotations = map[string]string{"note": "x", "scheduling.k8s.io/group-name": "g", "tideline.io/progress": "1",
 					"kubectl.kubernetes.io/default-container":                "pytorch",
 					"container.apparmor.security.beta.kubernetes.io/pytorch": "localhost/p",
@@ -77,21 +77,21 @@ func TestTemplate(t *testing.T) {
 			[]string{
 				workerPath + ".template.metadata.annotations[scheduling.k8s.io/group-name] = g" + volcano,
 				workerPath + ".template.metadata.annotations[tideline.io/progress] = 1" + volcano,
-				workerPath + ".template.metadata.labels[tideline.io/role] = core" + volcano,
+				workerPath + ".template.metadata.labels[tideline.io/part] = core" + volcano,
 				workerPath + ".template.metadata.labels[volcano.sh/x] = y" + volcano,
 				workerPath + `.template.metadata.finalizers = ["example.com/keep"]: Tideline's pods have no finalizers; they are left out`,
 			}},
 		"port": {pod(func(s *corev1.PodSpec) {
 			s.Containers[0].Ports = []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9090},
 				{Name: "pytorchjob-port", ContainerPort: 23456}}
-		}), map[string]string{"spec.rendezvous.port": "23456", trainer + ".ports": `[{"containerPort":9090,"name":"metrics"}]`},
-			[]string{torchPath + ".ports[pytorchjob-port] = 23456: the port of the rendezvous is spec.rendezvous.port; it is left " +
+		}), map[string]string{"spec.framework.port": "23456", trainer + ".ports": `[{"containerPort":9090,"name":"metrics"}]`},
+			[]string{torchPath + ".ports[pytorchjob-port] = 23456: the port of the rendezvous is spec.framework.port; it is left " +
 				"out of the container; let NetworkPolicies that name it name that port"}},
 		"the elastic policy's port comes first": {func(j *pytorchJob) {
 			elastic(j).RDZVPort = ptr.To[int32](29500)
 			trainerOf(j).Ports = []corev1.ContainerPort{{Name: "pytorchjob-port", ContainerPort: 23456}}
-		}, map[string]string{"spec.rendezvous.port": "29500"}, []string{torchPath + ".ports[pytorchjob-port] = 23456: the port " +
-			"of the rendezvous is spec.rendezvous.port; it is left out of the container; let NetworkPolicies that name it name " +
+		}, map[string]string{"spec.framework.port": "29500"}, []string{torchPath + ".ports[pytorchjob-port] = 23456: the port " +
+			"of the rendezvous is spec.framework.port; it is left out of the container; let NetworkPolicies that name it name " +
 			"that port"}},
 		"labels of training-operator": {pod(func(s *corev1.PodSpec) {
 			s.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone",

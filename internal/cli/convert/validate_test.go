@@ -40,7 +40,10 @@ func TestNotConverted(t *testing.T) {
 			elastic(j)
 			j.Spec.PyTorchReplicaSpecs = map[kubeflowv1.ReplicaType]*kubeflowv1.ReplicaSpec{master: role(1)}
 		}, workerPath + " is not set: training-operator refuses an elasticPolicy without workers; set it"},
-		"processes twice": {func(j *pytorchJob) { elastic(j).NProcPerNode = ptr.To[int32](1); j.Spec.NprocPerNode = ptr.To("1") },
+		"processes twice": {func(j *pytorchJob) {
+			elastic(j).NProcPerNode = ptr.To[int32](1)
+			j.Spec.NprocPerNode = ptr.To("1")
+		},
 			"spec.elasticPolicy.nProcPerNode = 1: training-operator refuses it beside spec.nprocPerNode; remove it"},
 		"none at least": {func(j *pytorchJob) { elastic(j).MinReplicas = ptr.To[int32](0) }, "spec.elasticPolicy.minReplicas = " +
 			"0: torchrun refuses to train with no worker; set 1 or more"},

@@ -140,7 +140,7 @@ func sinceOf(conditions []metav1.Condition) time.Time {
 func (p *present) notes(s status) []string {
 	var all []string
 	if j := p.training; j != nil && j.Status.Phase == v1alpha1.PhaseRunning {
-		all = append(all, "Workers: "+j.Status.ReadyWorkers+" ready/existing (range).")
+		all = append(all, "Workers: "+j.Status.Summary+" ready/existing (range).")
 		full := meta.FindStatusCondition(s.conditions, v1alpha1.ConditionFullSize)
 		if full != nil && full.Status == metav1.ConditionFalse {
 			all = append(all, "Growth ("+full.Reason+"): "+full.Message)

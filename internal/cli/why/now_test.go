@@ -40,7 +40,7 @@ func trainingNow(phase v1alpha1.JobPhase, reason, message string, conditions ...
 	}}
 	j.Spec.Owner = "bob"
 	j.Status = v1alpha1.ElasticTrainingJobStatus{
-		ObservedGeneration: 2, Phase: phase, Reason: reason, Message: message, Conditions: conditions, ReadyWorkers: "4/4 (2..8)",
+		ObservedGeneration: 2, Phase: phase, Reason: reason, Message: message, Conditions: conditions, Summary: "4/4 (2..8)",
 	}
 	return j
 }

@@ -68,11 +68,11 @@ var ofReason = map[string]words{
 	v1alpha1.ReasonTooManyRestarts:      {state: "failed after too many restarts", do: readLog},
 	v1alpha1.ReasonSameFailureTwice:     {state: "failed in the same way twice", do: readLog},
 	v1alpha1.ReasonSchedulingTimeout: {
-		state: "failed, because it waited for schedulingTimeoutSeconds",
+		state: "failed, because it waited for deadlines.schedulingSeconds",
 		do:    "Create it again when there is room, or with a longer time.",
 	},
 	v1alpha1.ReasonDeadlineExceeded: {
-		state: "failed, because it trained for activeDeadlineSeconds",
+		state: "failed, because it trained for deadlines.activeSeconds",
 		do:    "Create it again with a longer time, and let it go on from its checkpoint.",
 	},
 
@@ -98,7 +98,7 @@ var ofReason = map[string]words{
 var ofPhase = map[string]words{
 	string(v1alpha1.PhasePending):   {state: "waits"},
 	string(v1alpha1.PhaseRunning):   {state: "trains"},
-	string(v1alpha1.PhaseSuspended): {state: "is suspended", do: "Nothing, or let it go on: set runPolicy.suspend to false."},
+	string(v1alpha1.PhaseSuspended): {state: "is suspended", do: "Nothing, or let it go on: set spec.suspend to false."},
 	string(v1alpha1.PhaseSucceeded): {state: "has succeeded", do: "Nothing: it is over."},
 	string(v1alpha1.PhaseFailed):    {state: "has failed", do: readLog},
 	string(v1alpha1.MergeWaiting):   {state: "waits"},

@@ -73,7 +73,7 @@ func (g *gatherer) readRooms(ctx context.Context) error {
 func heldOf(h *ledger.Held) cost.Held {
 	held := cost.Held{
 		Owner: cost.Owner{Team: h.Profile, User: h.User, Namespace: h.Namespace, Kind: h.Kind, Task: h.Task},
-		Tier:  h.Tier, Surplus: h.Role == v1alpha1.RoleSurplus, Model: h.Model, Resources: cost.Resources(h.Resources),
+		Tier:  h.Tier, Surplus: h.Role == v1alpha1.PartSurplus, Model: h.Model, Resources: cost.Resources(h.Resources),
 		Outcome: string(h.Outcome), From: h.From, Seconds: h.PodSeconds, Uncertain: h.UncertainSeconds, Pods: h.Pods,
 	}
 	if h.Kind == v1alpha1.ElasticTrainingJobKind || h.Kind == v1alpha1.MergeJobKind {

@@ -55,7 +55,7 @@ func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
 	g.Expect(l.RecordEntries(t.Context(), ledger.Entries{
 		Stays: []ledger.Stay{
 			pod("ctr-7-0", "core", "alice", "ctr", "1-1", 1, 4), pod("ctr-7-1", "core", "alice", "ctr", "1-1", 1, 4),
-			pod("ctr-7-2", v1alpha1.RoleSurplus, "alice", "ctr", "1-1", 3, 4), pod("launch-1-0", "core", "bob", "launch", "1-4", 4, 6),
+			pod("ctr-7-2", v1alpha1.PartSurplus, "alice", "ctr", "1-1", 3, 4), pod("launch-1-0", "core", "bob", "launch", "1-4", 4, 6),
 		},
 		Decisions: []ledger.Decision{
 			stopped, orphan, decision(decisionlog.Waited, "launch-1", "bob", "launch", "1-4", 3),

@@ -86,7 +86,7 @@ func lossOf(s *stop, pods []ledger.Stay, by *cost.Owner) cost.Loss {
 		}
 		l.Of.Team, l.Of.User = p.Profile, p.User // Rows are of what the ledger says.
 		l.Pods = append(l.Pods, cost.LostPods{
-			Number: 1, Since: p.Begin, Until: p.End, Surplus: p.Role == v1alpha1.RoleSurplus, Model: p.Model,
+			Number: 1, Since: p.Begin, Until: p.End, Surplus: p.Role == v1alpha1.PartSurplus, Model: p.Model,
 			Resources: cost.Resources(p.Resources),
 		})
 	}

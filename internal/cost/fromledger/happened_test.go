@@ -66,7 +66,7 @@ func TestLossIsOfThePodsThatWereThere(t *testing.T) {
 	g.Expect(lossOf(s, nil, by)).To(Equal(cost.Loss{Of: s.of, For: by}))
 	pod := ledger.Stay{
 		Pod: ledger.Pod{
-			Profile: "ads", User: "alice", Model: "A100", Role: v1alpha1.RoleSurplus, Resources: ledger.Resources{"cpu": 1000},
+			Profile: "ads", User: "alice", Model: "A100", Role: v1alpha1.PartSurplus, Resources: ledger.Resources{"cpu": 1000},
 		},
 		Begin: at("04 10:00"), End: at("04 11:00"),
 	}

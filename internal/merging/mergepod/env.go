@@ -9,21 +9,23 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// defaultRegion is the region of an s3 store that names none.
+// defaultRegion is the region of a store of type S3 that names none.
 const defaultRegion = "us-east-1"
 
-// StoreRegion is the region of a store; empty for a provider without regions.
+// StoreRegion is the region of a store; empty for a type without regions.
 func StoreRegion(s *v1alpha1.ModelStore) string {
-	if s.Region == "" && s.Provider == v1alpha1.StoreS3 {
+	_, region := s.Server()
+	if region == "" && s.Type == v1alpha1.StoreS3 {
 		return defaultRegion
 	}
-	return s.Region
+	return region
 }
 
 // containerEnv returns the variables of all containers of pod i. Paths are keys of the bucket and end in a slash. A field
 // that the MergeJob does not set has no variable, except TIDELINE_LAST_FULL_PATH, which is empty without a full model.
 func (b Blueprint) containerEnv(i int32) []corev1.EnvVar {
 	s, prefix := &b.Job.Spec.Store, withSlash(b.Job.Spec.Store.Prefix)
+	endpoint, _ := s.Server()
 	last := ""
 	if b.Run.Base != "" {
 		last = prefix + withSlash(s.Full) + withSlash(b.Run.Base)
@@ -42,9 +44,9 @@ func (b Blueprint) containerEnv(i int32) []corev1.EnvVar {
 		{Name: "TIDELINE_COMPLETION_MARKER", Value: s.CompletionMarker},
 	}
 	for _, v := range []corev1.EnvVar{
-		{Name: "TIDELINE_STORE_PROVIDER", Value: string(s.Provider)},
-		{Name: "TIDELINE_STORE_BUCKET", Value: s.Bucket},
-		{Name: "TIDELINE_STORE_ENDPOINT", Value: s.Endpoint},
+		{Name: "TIDELINE_STORE_TYPE", Value: string(s.Type)},
+		{Name: "TIDELINE_STORE_BUCKET", Value: s.Place()},
+		{Name: "TIDELINE_STORE_ENDPOINT", Value: endpoint},
 		{Name: "TIDELINE_STORE_REGION", Value: StoreRegion(s)},
 	} {
 		if v.Value != "" {

@@ -78,8 +78,9 @@ func PlaceHashes(job *v1alpha1.MergeJob) []string {
 
 func placeHash(job *v1alpha1.MergeJob, folder string) string {
 	s := &job.Spec.Store
+	endpoint, _ := s.Server()
 	// Normal forms, so that a slash more or the default port in one of two jobs does not hide that they share a place.
-	place := []string{string(s.Provider), serverurl.NormalizeURL(s.Endpoint), path.Clean(s.Bucket), path.Join("/", s.Prefix, folder)}
+	place := []string{string(s.Type), serverurl.NormalizeURL(endpoint), path.Clean(s.Place()), path.Join("/", s.Prefix, folder)}
 	sum := sha256.Sum256([]byte(strings.Join(place, "\n"))) // None of them has a line break.
 	return hex.EncodeToString(sum[:8])
 }
@@ -188,7 +189,7 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 	maps.Copy(labels, b.labels())
 	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
 	labels[v1alpha1.LabelAttempt] = AttemptName(b.Run)
-	labels[v1alpha1.LabelRole] = trainingpod.RoleOf(i, b.Run.MinReplicas)
+	labels[v1alpha1.LabelPart] = trainingpod.RoleOf(i, b.Run.MinReplicas)
 	labels[v1alpha1.LabelModelHash] = ModelHash(b.Job)
 	return labels
 }

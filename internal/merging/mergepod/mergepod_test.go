@@ -18,7 +18,7 @@ import (
 func blueprint() Blueprint {
 	j := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
 	j.Spec.Store = v1alpha1.ModelStore{
-		Provider: v1alpha1.StoreS3, Bucket: "models", Prefix: "ads/ctr", Increments: "inc/", Full: "full/",
+		Type: v1alpha1.StoreS3, S3: &v1alpha1.S3Store{Bucket: "models"}, Prefix: "ads/ctr", Increments: "inc/", Full: "full/",
 		CompletionMarker: "_SUCCESS",
 	}
 	j.Spec.Template.Labels = map[string]string{"team": "ads", v1alpha1.LabelMerge: "somebody else's"}
@@ -61,7 +61,7 @@ func TestCorePod(t *testing.T) {
 	g.Expect(pod.Name).To(Equal("ctr-merge-0"))
 	g.Expect(pod.Labels).To(Equal(map[string]string{
 		"team": "ads", "tideline.io/merge": "ctr", "tideline.io/run": "20261122t004013z-7b3f9c01",
-		"tideline.io/attempt": "20261122t004013z-7b3f9c01-2", "tideline.io/worker-index": "0", "tideline.io/role": "core",
+		"tideline.io/attempt": "20261122t004013z-7b3f9c01-2", "tideline.io/worker-index": "0", "tideline.io/part": "core",
 		"tideline.io/model-hash": ModelHash(b.Job),
 	}))
 	for key, value := range pod.Labels {
@@ -91,8 +91,8 @@ func TestSurplusPod(t *testing.T) {
 		"volcano.sh/preemptable": "true",
 	}))
 	g.Expect(pod.Spec.PriorityClassName).To(Equal("tideline-small-traffic-surplus"))
-	g.Expect(pod.Labels["tideline.io/role"]).To(Equal("surplus"))
-	g.Expect(blueprint().NewPod(1).Labels["tideline.io/role"]).To(Equal("core"))
+	g.Expect(pod.Labels["tideline.io/part"]).To(Equal("surplus"))
+	g.Expect(blueprint().NewPod(1).Labels["tideline.io/part"]).To(Equal("core"))
 }
 
 func TestPodsAreHeldToTheirTier(t *testing.T) {
@@ -113,7 +113,7 @@ func TestContainersAreToldWhatTheyMerge(t *testing.T) {
 	pod := b.NewPod(3)
 	want := map[string]string{
 		"TIDELINE_MODEL": "ctr", "TIDELINE_RUN_ID": "20261122t004013z-7b3f9c01", "TIDELINE_INDEX": "3", "TIDELINE_COUNT": "2",
-		"TIDELINE_MAX_COUNT": "4", "TIDELINE_STORE_PROVIDER": "s3", "TIDELINE_STORE_BUCKET": "models",
+		"TIDELINE_MAX_COUNT": "4", "TIDELINE_STORE_TYPE": "S3", "TIDELINE_STORE_BUCKET": "models",
 		"TIDELINE_STORE_REGION":    "us-east-1",
 		"TIDELINE_INCREMENTS_FILE": "/etc/tideline/increments/increments.gz", "TIDELINE_INCREMENTS_PATH": "ads/ctr/inc/",
 		"TIDELINE_INCREMENTS_COUNT":  "60",
@@ -139,7 +139,7 @@ func TestContainersAreToldOfTheStore(t *testing.T) {
 	b := blueprint()
 	b.Job.Spec.Model = "ctr-v2"
 	s := &b.Job.Spec.Store
-	s.Prefix, s.Endpoint, s.Region = "", "https://s3.example.com", "cn-north-1"
+	s.Prefix, s.S3.Endpoint, s.S3.Region = "", "https://s3.example.com", "cn-north-1"
 	b.Run.Base = "by $(HAND)"
 	got := vars(&b.NewPod(0).Spec.Containers[0])
 	g.Expect(got).To(HaveKeyWithValue("TIDELINE_MODEL", "ctr-v2"))
@@ -148,7 +148,7 @@ func TestContainersAreToldOfTheStore(t *testing.T) {
 	g.Expect(got).To(HaveKeyWithValue("TIDELINE_INCREMENTS_PATH", "inc/"))
 	g.Expect(got).To(HaveKeyWithValue("TIDELINE_LAST_FULL_PATH", "full/by $$(HAND)/"), "a name in the store is no reference")
 
-	s.Provider, s.Bucket, s.Prefix, s.Endpoint, s.Region = v1alpha1.StoreFile, "/srv/models", "ctr/", "", ""
+	s.Type, s.S3, s.File, s.Prefix = v1alpha1.StoreFile, nil, &v1alpha1.FileStore{Path: "/srv/models"}, "ctr/"
 	b.Run.Base = ""
 	got = vars(&b.NewPod(0).Spec.Containers[0])
 	g.Expect(got).To(HaveKeyWithValue("TIDELINE_STORE_BUCKET", "/srv/models"))
@@ -229,23 +229,23 @@ func TestModelHashTellsModelsInStoresApart(t *testing.T) {
 		"the name":                       {func(j *v1alpha1.MergeJob) { j.Name = "another" }, true},
 		"what it calls the model":        {func(j *v1alpha1.MergeJob) { j.Spec.Model = "other" }, true},
 		"slashes of the prefix":          {func(j *v1alpha1.MergeJob) { j.Spec.Store.Prefix = "ads/ctr/" }, true},
-		"case and slash of the endpoint": {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "HTTPS://S3.example.com/" }, true},
+		"case and slash of the endpoint": {func(j *v1alpha1.MergeJob) { j.Spec.Store.S3.Endpoint = "HTTPS://S3.example.com/" }, true},
 		"what the pods are":              {func(j *v1alpha1.MergeJob) { j.Spec.Template.Spec.NodeName = "n" }, true},
-		"the scheme's own port":          {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "https://s3.example.com:443" }, true},
+		"the scheme's own port":          {func(j *v1alpha1.MergeJob) { j.Spec.Store.S3.Endpoint = "https://s3.example.com:443" }, true},
 		"prefix and folder written otherwise": {func(j *v1alpha1.MergeJob) {
 			j.Spec.Store.Prefix, j.Spec.Store.Full = "", j.Spec.Store.Prefix+"/"+j.Spec.Store.Full
 		}, true},
 		"another folder of full models": {func(j *v1alpha1.MergeJob) { j.Spec.Store.Full = "others/" }, false},
-		"another bucket":                {func(j *v1alpha1.MergeJob) { j.Spec.Store.Bucket = "others" }, false},
+		"another bucket":                {func(j *v1alpha1.MergeJob) { j.Spec.Store.S3.Bucket = "others" }, false},
 		"another prefix":                {func(j *v1alpha1.MergeJob) { j.Spec.Store.Prefix = "ads" }, false},
-		"another endpoint":              {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "https://s4.example.com" }, false},
-		"AWS's own endpoint":            {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "" }, false},
-		"another provider":              {func(j *v1alpha1.MergeJob) { j.Spec.Store.Provider = v1alpha1.StoreFile }, false},
+		"another endpoint":              {func(j *v1alpha1.MergeJob) { j.Spec.Store.S3.Endpoint = "https://s4.example.com" }, false},
+		"AWS's own endpoint":            {func(j *v1alpha1.MergeJob) { j.Spec.Store.S3.Endpoint = "" }, false},
+		"another type":                  {func(j *v1alpha1.MergeJob) { j.Spec.Store.Type = v1alpha1.StoreFile }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			one, other := blueprint().Job, blueprint().Job
-			one.Spec.Store.Endpoint, other.Spec.Store.Endpoint = "https://s3.example.com", "https://s3.example.com"
+			one.Spec.Store.S3.Endpoint, other.Spec.Store.S3.Endpoint = "https://s3.example.com", "https://s3.example.com"
 			c.edit(other)
 			g.Expect(ModelHash(one)).To(MatchRegexp("^[0-9a-f]{16}$"))
 			if c.same {

@@ -32,8 +32,8 @@ const (
 	Unreachable Reason = "Unreachable"
 	// EndpointNotAllowed: the operator's configuration does not allow the server.
 	EndpointNotAllowed Reason = "EndpointNotAllowed"
-	// ProviderNotAllowed: the operator's configuration does not allow the provider, or not this directory.
-	ProviderNotAllowed Reason = "ProviderNotAllowed"
+	// StoreTypeNotAllowed: the operator's configuration does not allow the type, or not this directory.
+	StoreTypeNotAllowed Reason = "StoreTypeNotAllowed"
 	// Invalid: the location, or a name in the store, is not what it must be.
 	Invalid Reason = "Invalid"
 	// Refused: the store gave another answer that ends it, for example that the bucket is in another region.
@@ -80,7 +80,7 @@ func explainFailure(ctx context.Context, err error, l Location) error {
 	case ctx.Err() != nil:
 		return &Error{Unreachable, l.describeBucket() + " did not answer in time: check that the store is up; Tideline tries again",
 			ctx.Err()}
-	case l.Provider == ProviderFile:
+	case l.Type == TypeFile:
 		return explainFile(err, l)
 	}
 	var response *awshttp.ResponseError

@@ -10,23 +10,23 @@ import (
 	"strings"
 )
 
-// The providers that a Location may name.
+// The types that a Location may name.
 const (
-	// ProviderS3 is a server that speaks S3.
-	ProviderS3 = "s3"
-	// ProviderFile is a directory of the machine that the operator runs on, for tests and demonstrations.
-	ProviderFile = "file"
+	// TypeS3 is a server that speaks S3.
+	TypeS3 = "S3"
+	// TypeFile is a directory of the machine that the operator runs on, for tests and demonstrations.
+	TypeFile = "File"
 )
 
 // Location is where the objects of a model are. All of it is what a user wrote: Policy.CheckLocation judges it.
 type Location struct {
-	// Provider is ProviderS3 or ProviderFile.
-	Provider string
+	// Type is TypeS3 or TypeFile.
+	Type string
 	// Endpoint is the URL of an S3 server, whose buckets are addressed by path. Empty: AWS's own in Region.
 	Endpoint string
 	// Region is part of the signature, and of the host name for AWS's own. Empty with an Endpoint: us-east-1.
 	Region string
-	// Bucket is a bucket's name, or the absolute path of a directory for ProviderFile.
+	// Bucket is a bucket's name, or the absolute path of a directory for TypeFile.
 	Bucket string
 	// Prefix is the folder of the model in the bucket, with or without a slash at its end. It may be empty.
 	Prefix string
@@ -49,7 +49,7 @@ func (l Location) markerKey(full string) string { return l.FullPath(full) + l.Ma
 // describeBucket names the bucket for users.
 func (l Location) describeBucket() string {
 	switch {
-	case l.Provider == ProviderFile:
+	case l.Type == TypeFile:
 		return "the directory " + quoteClipped(l.Bucket)
 	case l.Endpoint == "":
 		return "the bucket " + quoteClipped(l.Bucket) + " in " + l.Region

@@ -32,7 +32,7 @@ func newDirectory(t *testing.T) directory {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return directory{t: t, policy: Policy{LocalDirectory: root}, location: Location{
-		Provider: ProviderFile, Bucket: root, Prefix: "ctr", Increments: "inc", Full: "full/", Marker: "_SUCCESS",
+		Type: TypeFile, Bucket: root, Prefix: "ctr", Increments: "inc", Full: "full/", Marker: "_SUCCESS",
 	}}
 }
 
@@ -284,7 +284,7 @@ func TestFoldersThatCannotBeRead(t *testing.T) {
 
 func TestFoldersThatMayNotBeRead(t *testing.T) {
 	g := NewWithT(t)
-	err := explainFailure(t.Context(), fmt.Errorf("open: %w", os.ErrPermission), Location{Provider: ProviderFile, Bucket: "/a"})
+	err := explainFailure(t.Context(), fmt.Errorf("open: %w", os.ErrPermission), Location{Type: TypeFile, Bucket: "/a"})
 	g.Expect(reasonOf(err)).To(Equal(Forbidden))
 	g.Expect(err).To(MatchError(`the operator may not read the directory "/a": change its permissions`))
 }
@@ -293,7 +293,7 @@ func TestObserveAsksThePolicy(t *testing.T) {
 	g := NewWithT(t)
 	d := newDirectory(t)
 	_, err := ObserveStore(t.Context(), Policy{}, d.location, Credentials{}, Query{})
-	g.Expect(reasonOf(err)).To(Equal(ProviderNotAllowed))
+	g.Expect(reasonOf(err)).To(Equal(StoreTypeNotAllowed))
 	d.location.Bucket += "/gone"
 	_, err = ObserveStore(t.Context(), d.policy, d.location, Credentials{}, Query{})
 	g.Expect(reasonOf(err)).To(Equal(BucketNotFound))

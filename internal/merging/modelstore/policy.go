@@ -19,7 +19,7 @@ const EndpointAWS = "aws"
 type Policy struct {
 	// Endpoints are URLs of the S3 servers that locations may name, scheme://host[:port], and EndpointAWS. Empty: none.
 	Endpoints []string
-	// LocalDirectory is the absolute path of the folder in which the buckets of ProviderFile must lie. Empty: none may.
+	// LocalDirectory is the absolute path of the folder in which the buckets of TypeFile must lie. Empty: none may.
 	LocalDirectory string
 }
 
@@ -31,20 +31,20 @@ var (
 )
 
 // CheckLocation returns an error if the operator must not reach a location, or if one of its fields is malformed. It sends no
-// request; for ProviderFile it follows symbolic links. The error is an *Error with the Reason EndpointNotAllowed,
-// ProviderNotAllowed, Invalid or, for a directory that does not exist, BucketNotFound.
+// request; for TypeFile it follows symbolic links. The error is an *Error with the Reason EndpointNotAllowed,
+// StoreTypeNotAllowed, Invalid or, for a directory that does not exist, BucketNotFound.
 func (p Policy) CheckLocation(l Location) error {
 	if err := checkKeys(l); err != nil {
 		return err
 	}
-	switch l.Provider {
-	case ProviderS3:
+	switch l.Type {
+	case TypeS3:
 		return p.checkServer(l)
-	case ProviderFile:
+	case TypeFile:
 		_, err := p.resolveDirectory(l)
 		return err
 	}
-	return refuse(ProviderNotAllowed, "the provider is %s, but must be %s or %s", quoteClipped(l.Provider), ProviderS3, ProviderFile)
+	return refuse(StoreTypeNotAllowed, "the type is %s, but must be %s or %s", quoteClipped(l.Type), TypeS3, TypeFile)
 }
 
 func (p Policy) checkServer(l Location) error {
@@ -87,17 +87,17 @@ func (p Policy) checkServer(l Location) error {
 func (p Policy) resolveDirectory(l Location) (string, error) {
 	switch {
 	case p.LocalDirectory == "":
-		return "", refuse(ProviderNotAllowed, "the operator does not allow the provider %s: use %s, or start the operator with "+
-			"--allow-local-stores", ProviderFile, ProviderS3)
+		return "", refuse(StoreTypeNotAllowed, "the operator does not allow the type %s: use %s, or start the operator with "+
+			"--allow-local-stores", TypeFile, TypeS3)
 	case !filepath.IsAbs(l.Bucket), filepath.Clean(l.Bucket) != strings.TrimSuffix(l.Bucket, "/"):
 		return "", refuse(Invalid, "%s must be an absolute path without . and ..", quoteClipped(l.Bucket))
 	}
 	allowed, err := filepath.EvalSymlinks(p.LocalDirectory)
 	if err != nil {
-		return "", refuse(ProviderNotAllowed, "the operator cannot read the directory of local stores, %s: create it",
+		return "", refuse(StoreTypeNotAllowed, "the operator cannot read the directory of local stores, %s: create it",
 			quoteClipped(p.LocalDirectory))
 	}
-	outside := refuse(ProviderNotAllowed, "the directory %s is not allowed: it must lie in %s",
+	outside := refuse(StoreTypeNotAllowed, "the directory %s is not allowed: it must lie in %s",
 		quoteClipped(l.Bucket), quoteClipped(p.LocalDirectory))
 	// The name is checked before the disk is: otherwise users could learn which directories exist on the operator's machine.
 	if !isWithin(p.LocalDirectory, l.Bucket) && !isWithin(allowed, l.Bucket) {

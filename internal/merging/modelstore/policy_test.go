@@ -13,7 +13,7 @@ import (
 // atAWS is a location that is right, at AWS's own, as tests vary it.
 func atAWS(vary func(*Location)) Location {
 	l := Location{
-		Provider: ProviderS3, Region: "cn-north-1", Bucket: "models",
+		Type: TypeS3, Region: "cn-north-1", Bucket: "models",
 		Prefix: "ctr", Increments: "inc/", Full: "full/", Marker: "_SUCCESS",
 	}
 	vary(&l)
@@ -46,8 +46,8 @@ func TestCheckServers(t *testing.T) {
 		{"empty entry allows nothing", []string{""}, func(*Location) {}, EndpointNotAllowed},
 		{"AWS without region", both, func(l *Location) { l.Region = "" }, Invalid},
 		{"aws is not an endpoint", both, func(l *Location) { l.Endpoint = EndpointAWS }, Invalid},
-		{"other provider", both, func(l *Location) { l.Provider = "gs" }, ProviderNotAllowed},
-		{"no provider", both, func(l *Location) { l.Provider = "" }, ProviderNotAllowed},
+		{"other provider", both, func(l *Location) { l.Type = "gs" }, StoreTypeNotAllowed},
+		{"no provider", both, func(l *Location) { l.Type = "" }, StoreTypeNotAllowed},
 
 		{"endpoint", both, func(l *Location) { l.Endpoint = both[0] }, ""},
 		{"endpoint without region", both, func(l *Location) { l.Endpoint, l.Region = both[0], "" }, ""},
@@ -156,14 +156,14 @@ func TestCheckDirectories(t *testing.T) {
 		{"link that stays inside", allowed, allowed + "/in", ""},
 		{"by a link to the directory", root + "/linked", root + "/linked/models", ""},
 		{"by the directory's own name", root + "/linked", allowed + "/models", ""},
-		{"none allowed", "", allowed + "/models", ProviderNotAllowed},
-		{"allowed is not there", root + "/missing", root + "/missing/models", ProviderNotAllowed},
-		{"outside", allowed, other, ProviderNotAllowed},
-		{"outside and not there", allowed, root + "/missing", ProviderNotAllowed},
-		{"the directory above", allowed, root, ProviderNotAllowed},
+		{"none allowed", "", allowed + "/models", StoreTypeNotAllowed},
+		{"allowed is not there", root + "/missing", root + "/missing/models", StoreTypeNotAllowed},
+		{"outside", allowed, other, StoreTypeNotAllowed},
+		{"outside and not there", allowed, root + "/missing", StoreTypeNotAllowed},
+		{"the directory above", allowed, root, StoreTypeNotAllowed},
 		{"the root", allowed, "/", Invalid},
-		{"link that leads out", allowed, allowed + "/out", ProviderNotAllowed},
-		{"link from outside", allowed, root + "/pointer", ProviderNotAllowed},
+		{"link that leads out", allowed, allowed + "/out", StoreTypeNotAllowed},
+		{"link from outside", allowed, root + "/pointer", StoreTypeNotAllowed},
 		{"dots", allowed, allowed + "/../allowed-not", Invalid},
 		{"relative", allowed, "models", Invalid},
 		{"empty", allowed, "", Invalid},
@@ -171,7 +171,7 @@ func TestCheckDirectories(t *testing.T) {
 		{"a file", allowed, allowed + "/file", BucketNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := atAWS(func(l *Location) { l.Provider, l.Bucket = ProviderFile, c.bucket })
+			l := atAWS(func(l *Location) { l.Type, l.Bucket = TypeFile, c.bucket })
 			NewWithT(t).Expect(reasonOf(Policy{LocalDirectory: c.allowed}.CheckLocation(l))).To(Equal(c.want))
 		})
 	}

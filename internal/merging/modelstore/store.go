@@ -55,7 +55,7 @@ type object struct {
 }
 
 func openStore(ctx context.Context, p Policy, l Location, c Credentials) (*store, error) {
-	if l.Provider == ProviderFile {
+	if l.Type == TypeFile {
 		directory, err := p.resolveDirectory(l)
 		if err != nil {
 			return nil, err
@@ -67,7 +67,7 @@ func openStore(ctx context.Context, p Policy, l Location, c Credentials) (*store
 		return &store{bucket: bucket, local: directory, close: func() { _ = bucket.Close() }}, nil
 	}
 	if c.reveal == nil {
-		return nil, refuse(Forbidden, "%s needs credentials: name their Secret in spec.store.credentialsSecretName", l.describeBucket())
+		return nil, refuse(Forbidden, "%s needs credentials: name their Secret in spec.store.s3.credentialsRef", l.describeBucket())
 	}
 	transport := newTransport()
 	bucket, err := s3blob.OpenBucket(ctx, newClient(l, c, transport), l.Bucket, nil)

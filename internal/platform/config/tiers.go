@@ -35,7 +35,7 @@ type Tier struct {
 	// itself does not say less; from 0 to 31536000 (a year), 0 for no bound. Default: 0.
 	LongestRunSeconds int32 `json:"longestRunSeconds"`
 	// MaxMinSurplusRunSeconds is how long a job of the tier may have its surplus left alone after it was placed
-	// (elasticity.minSurplusRunSeconds), from 0 to 86400; gangs of all tiers wait for it. Default: 0, not at all.
+	// (elasticity.shrink.minRunSeconds), from 0 to 86400; gangs of all tiers wait for it. Default: 0, not at all.
 	MaxMinSurplusRunSeconds int32 `json:"maxMinSurplusRunSeconds"`
 	// Sizing is how much more than what was used containers of the tier may request.
 	Sizing Sizing `json:"sizing"`

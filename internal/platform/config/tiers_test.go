@@ -83,51 +83,51 @@ func TestTiersOfAProfile(t *testing.T) {
 		},
 		"unknown ones": {of(v1alpha1.ProfileTier{Name: "gold"}), "", ""},
 		"a member up to a tier": {
-			with(of(), v1alpha1.ProfileMember{User: "alice", MaxTier: "small-traffic"}), "exploratory, small-traffic", "exploratory",
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "small-traffic"}), "exploratory, small-traffic", "exploratory",
 		},
 		"a member of two entries": {
-			with(of(), v1alpha1.ProfileMember{User: "alice", MaxTier: "small-traffic"},
-				v1alpha1.ProfileMember{User: "alice", MaxTier: "exploratory"}), "exploratory, small-traffic", "exploratory",
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "small-traffic"},
+				v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "exploratory"}), "exploratory, small-traffic", "exploratory",
 		},
 		"a member of one entry without a tier": {
-			with(of(), v1alpha1.ProfileMember{User: "alice", MaxTier: "exploratory"}, v1alpha1.ProfileMember{User: "alice"}),
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "exploratory"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice"}),
 			"exploratory, small-traffic, main-traffic", "exploratory",
 		},
 		"another member": {
-			with(of(), v1alpha1.ProfileMember{User: "bob", MaxTier: "exploratory"}),
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "bob", MaxTier: "exploratory"}),
 			"exploratory, small-traffic, main-traffic", "exploratory",
 		},
 		"a member who may not have the default": {
 			with(of(v1alpha1.ProfileTier{Name: "main-traffic", Default: true}, v1alpha1.ProfileTier{Name: "small-traffic"}),
-				v1alpha1.ProfileMember{User: "alice", MaxTier: "small-traffic"}), "small-traffic", "small-traffic",
+				v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "small-traffic"}), "small-traffic", "small-traffic",
 		},
 		"a member up to an unknown tier": {
-			with(of(), v1alpha1.ProfileMember{User: "alice", MaxTier: "gold"}), "exploratory", "exploratory",
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "gold"}), "exploratory", "exploratory",
 		},
 		"a member below all": {
-			with(of(v1alpha1.ProfileTier{Name: "main-traffic"}), v1alpha1.ProfileMember{User: "alice", MaxTier: "exploratory"}), "", "",
+			with(of(v1alpha1.ProfileTier{Name: "main-traffic"}), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "exploratory"}), "", "",
 		},
 		"a group up to a tier": {
-			with(of(), v1alpha1.ProfileMember{Group: "interns", MaxTier: "exploratory"}), "exploratory", "exploratory",
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}), "exploratory", "exploratory",
 		},
 		"two groups": {
-			with(of(), v1alpha1.ProfileMember{Group: "interns", MaxTier: "exploratory"},
-				v1alpha1.ProfileMember{Group: "ml", MaxTier: "small-traffic"}), "exploratory, small-traffic", "exploratory",
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"},
+				v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}), "exploratory, small-traffic", "exploratory",
 		},
 		"a member whose group may have more": {
-			with(of(), v1alpha1.ProfileMember{User: "alice", MaxTier: "exploratory"},
-				v1alpha1.ProfileMember{Group: "ml", MaxTier: "small-traffic"}), "exploratory, small-traffic", "exploratory",
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "exploratory"},
+				v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}), "exploratory, small-traffic", "exploratory",
 		},
 		"a member who may have more than the group": {
-			with(of(), v1alpha1.ProfileMember{Group: "interns", MaxTier: "exploratory"}, v1alpha1.ProfileMember{User: "alice"}),
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice"}),
 			"exploratory, small-traffic, main-traffic", "exploratory",
 		},
 		"another group": {
-			with(of(), v1alpha1.ProfileMember{Group: "leads", MaxTier: "exploratory"}),
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "leads", MaxTier: "exploratory"}),
 			"exploratory, small-traffic, main-traffic", "exploratory",
 		},
 		"a group of her name": {
-			with(of(), v1alpha1.ProfileMember{Group: "alice", MaxTier: "exploratory"}),
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "alice", MaxTier: "exploratory"}),
 			"exploratory, small-traffic, main-traffic", "exploratory",
 		},
 	} {
@@ -144,8 +144,8 @@ func TestTiersOfAProfile(t *testing.T) {
 
 func TestAllowedNamesForWhom(t *testing.T) {
 	p := &v1alpha1.ResourceQuotaProfile{Spec: v1alpha1.ResourceQuotaProfileSpec{Members: []v1alpha1.ProfileMember{
-		{User: "ivy", MaxTier: "small-traffic"}, {Group: "leads"},
-		{Group: "interns", MaxTier: "exploratory"}, {Group: "contractors", MaxTier: "exploratory"},
+		{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "small-traffic"}, {Kind: v1alpha1.MemberGroup, Name: "leads"},
+		{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "contractors", MaxTier: "exploratory"},
 	}}}
 	for owner, c := range map[string]struct {
 		groups []string

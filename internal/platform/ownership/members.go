@@ -24,7 +24,7 @@ func OfTraining(job *v1alpha1.ElasticTrainingJob, webhooksOff bool) Owner {
 	if IsUnchecked(job.Status.ObservedGeneration, webhooksOff) {
 		return Owner{User: job.Spec.Owner}
 	}
-	return OwnerOf(job.Spec.Owner, job.Spec.OwnerGroups, job.Status.Conditions)
+	return OwnerOf(job.Spec.Owner, job.Spec.Submitter, job.Status.Conditions)
 }
 
 // OfMerge is [OfTraining] for merges.
@@ -32,16 +32,16 @@ func OfMerge(merge *v1alpha1.MergeJob, webhooksOff bool) Owner {
 	if IsUnchecked(merge.Status.ObservedGeneration, webhooksOff) {
 		return Owner{User: merge.Spec.Owner}
 	}
-	return OwnerOf(merge.Spec.Owner, merge.Spec.OwnerGroups, merge.Status.Conditions)
+	return OwnerOf(merge.Spec.Owner, merge.Spec.Submitter, merge.Status.Conditions)
 }
 
-// OwnerOf is the owner of a job with these conditions. If condition OwnerChecked is False the groups do not count, because no
-// webhook has checked what the job's creator wrote.
-func OwnerOf(user string, groups []string, conditions []metav1.Condition) Owner {
-	if meta.IsStatusConditionFalse(conditions, v1alpha1.ConditionOwnerChecked) {
-		groups = nil
+// OwnerOf is the owner of a job with these conditions. The groups of another user who submitted the job do not count. If condition
+// OwnerChecked is False no groups count, because no webhook has checked what the job's creator wrote.
+func OwnerOf(user string, by *v1alpha1.Submitter, conditions []metav1.Condition) Owner {
+	if by == nil || by.Username != user || meta.IsStatusConditionFalse(conditions, v1alpha1.ConditionOwnerChecked) {
+		return Owner{User: user}
 	}
-	return Owner{User: user, Groups: groups}
+	return Owner{User: user, Groups: by.Groups}
 }
 
 // IsUnchecked is true for a job without a status yet, so observed generation 0, if the operator serves no webhooks. Its first
@@ -54,22 +54,29 @@ func IsUnchecked(observedGeneration int64, webhooksOff bool) bool {
 func (o Owner) MemberEntries(profile *v1alpha1.ResourceQuotaProfile) iter.Seq[v1alpha1.ProfileMember] {
 	return func(yield func(v1alpha1.ProfileMember) bool) {
 		for _, m := range profile.Spec.Members {
-			named := m.User != "" && m.User == o.User
-			if (named || o.isInGroup(m.Group)) && !yield(m) {
+			if o.isNamedBy(m) && !yield(m) {
 				return
 			}
 		}
 	}
 }
 
-func (o Owner) isInGroup(group string) bool { return group != "" && slices.Contains(o.Groups, group) }
+func (o Owner) isNamedBy(m v1alpha1.ProfileMember) bool {
+	switch {
+	case m.Name == "":
+		return false
+	case m.Kind == v1alpha1.MemberGroup:
+		return slices.Contains(o.Groups, m.Name)
+	}
+	return m.Name == o.User
+}
 
 // GroupsIn are the owner's groups that entries of a profile name, sorted.
 func (o Owner) GroupsIn(profile *v1alpha1.ResourceQuotaProfile) []string {
 	var groups []string
 	for m := range o.MemberEntries(profile) {
-		if m.Group != "" {
-			groups = append(groups, m.Group)
+		if m.Kind == v1alpha1.MemberGroup {
+			groups = append(groups, m.Name)
 		}
 	}
 	slices.Sort(groups)

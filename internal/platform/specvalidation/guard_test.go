@@ -20,7 +20,7 @@ func good() *job {
 	j := &job{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr"}}
 	j.Spec = v1alpha1.ElasticTrainingJobSpec{MinReplicas: 2, MaxReplicas: 8}
 	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Image: "t"}}
-	j.Spec.RunPolicy.CleanPodPolicy = v1alpha1.CleanPodPolicyRunning
+	j.Spec.Cleanup.PodPolicy = v1alpha1.CleanPodPolicyRunning
 	return j
 }
 
@@ -36,30 +36,30 @@ func TestCheck(t *testing.T) {
 			[]string{"spec.minReplicas", "minReplicas (9)", "maxReplicas (8)"}},
 		"zero": {func(j *job) { j.Spec.MinReplicas = 0 },
 			[]string{"spec.minReplicas", "greater than or equal to 1"}},
-		"cooldown": {func(j *job) { j.Spec.Elasticity.CooldownSeconds = ptr.To[int32](-1) },
-			[]string{"spec.elasticity.cooldownSeconds", "-1"}},
+		"cooldown": {func(j *job) { j.Spec.Elasticity.Growth.CooldownSeconds = ptr.To[int32](-1) },
+			[]string{"spec.elasticity.growth.cooldownSeconds", "-1"}},
 		"scheduler": {func(j *job) { j.Spec.Template.Spec.SchedulerName = "mine" },
 			[]string{"spec.template.spec.schedulerName", "mine"}},
 		"containers": {func(j *job) { j.Spec.Template.Spec.Containers = []corev1.Container{} },
 			[]string{"spec.template.spec.containers"}},
 		"unnamed": {func(j *job) { j.Spec.Template.Spec.Containers[0].Name = "" },
 			[]string{"spec.template.spec.containers[0].name: Required value"}},
-		"empty list": {func(j *job) { j.Spec.Rendezvous.RdzvConf = []v1alpha1.RdzvConf{} },
-			[]string{"spec.rendezvous.rdzvConf", "at least 1 items"}},
+		"empty list": {func(j *job) { j.Spec.Framework.Torchrun = &v1alpha1.Torchrun{RdzvConf: []v1alpha1.RdzvConf{}} },
+			[]string{"spec.framework.torchrun.rdzvConf", "at least 1 items"}},
 		"key twice": {func(j *job) {
-			j.Spec.Rendezvous.RdzvConf = []v1alpha1.RdzvConf{{Key: "a", Value: "1"}, {Key: "a", Value: "2"}}
+			j.Spec.Framework.Torchrun = &v1alpha1.Torchrun{RdzvConf: []v1alpha1.RdzvConf{{Key: "a", Value: "1"}, {Key: "a", Value: "2"}}}
 		},
-			[]string{"spec.rendezvous.rdzvConf[1]: Duplicate value"}},
+			[]string{"spec.framework.torchrun.rdzvConf[1]: Duplicate value"}},
 		"reserved variable": {func(j *job) { j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "RANK"}} },
 			[]string{"spec.template.spec.containers", "env RANK of container trainer is reserved"}},
 		"a variable that only torchrun reserves": {func(j *job) {
-			j.Spec.Rendezvous.Backend = v1alpha1.BackendNone
+			j.Spec.Framework.Type = v1alpha1.FrameworkCustom
 			j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "RANK"}}
 		}, nil},
-		"ssh keys for torchrun": {func(j *job) { j.Spec.Rendezvous.SSHKeys = true },
-			[]string{"spec.rendezvous.sshKeys", "needs backend None"}},
+		"ssh keys for torchrun": {func(j *job) { j.Spec.Framework.SSH = v1alpha1.SSHKeyPair },
+			[]string{"spec.framework.ssh", "needs type Custom"}},
 		"ssh keys for MPI": {func(j *job) {
-			j.Spec.Rendezvous.Backend, j.Spec.Rendezvous.SSHKeys = v1alpha1.BackendNone, true
+			j.Spec.Framework.Type, j.Spec.Framework.SSH = v1alpha1.FrameworkCustom, v1alpha1.SSHKeyPair
 		}, nil},
 		"name": {func(j *job) { j.Name = "a.b" },
 			[]string{"metadata.name", "a.b", "DNS-1035"}},

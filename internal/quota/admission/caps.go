@@ -102,7 +102,7 @@ func LimitsOf(profile *v1alpha1.ResourceQuotaProfile) Limits {
 	l := Limits{}
 	if c := profile.Spec.Caps; c != nil {
 		l.All = append(limitsOf(ScopeJob, c.PerJob), limitsOf(ScopeUser, c.PerUser)...)
-		l.Hours = hoursOf(c.GPUHours)
+		l.Hours = hoursOf(c.AcceleratorHours)
 		l.IgnoreOthers = c.OtherWorkloads == v1alpha1.OtherWorkloadsIgnore
 	}
 	queue := MilliAmountsOf(profile.Spec.Queue.Capability)

@@ -439,7 +439,7 @@ func TestLimitsOfAProfile(t *testing.T) {
 		PerJob:         []v1alpha1.ResourceCap{{Resource: string(gpu), Model: "A100", Max: resource.MustParse("4")}},
 		OtherWorkloads: v1alpha1.OtherWorkloadsIgnore,
 	}
-	p.Spec.Caps.GPUHours = []v1alpha1.HourCap{
+	p.Spec.Caps.AcceleratorHours = []v1alpha1.HourCap{
 		{Window: metav1.Duration{Duration: time.Hour}, PerUser: 2, OnExceeded: v1alpha1.ExceededQueue},
 		{Window: metav1.Duration{Duration: time.Hour}, PerUser: 1, OnExceeded: v1alpha1.ExceededNotify},
 	}
@@ -455,9 +455,9 @@ func TestLimitsOfAProfile(t *testing.T) {
 func TestStandingOfAMember(t *testing.T) {
 	p := &v1alpha1.ResourceQuotaProfile{}
 	p.Spec.Members = []v1alpha1.ProfileMember{
-		{User: "alice", Standing: v1alpha1.StandingIntern}, {User: "alice", Standing: v1alpha1.StandingSenior},
-		{User: "ivy", Standing: v1alpha1.StandingIntern},
-		{Group: "interns", Standing: v1alpha1.StandingIntern}, {Group: "leads", Standing: v1alpha1.StandingSenior},
+		{Kind: v1alpha1.MemberUser, Name: "alice", Standing: v1alpha1.StandingIntern}, {Kind: v1alpha1.MemberUser, Name: "alice", Standing: v1alpha1.StandingSenior},
+		{Kind: v1alpha1.MemberUser, Name: "ivy", Standing: v1alpha1.StandingIntern},
+		{Kind: v1alpha1.MemberGroup, Name: "interns", Standing: v1alpha1.StandingIntern}, {Kind: v1alpha1.MemberGroup, Name: "leads", Standing: v1alpha1.StandingSenior},
 	}
 	for name, c := range map[string]struct {
 		owner    ownership.Owner

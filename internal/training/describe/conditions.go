@@ -109,7 +109,7 @@ func (d *description) setRangePending() {
 	a := d.Status.Attempt
 	d.setCondition(v1alpha1.ConditionRangePending, metav1.ConditionTrue, v1alpha1.ReasonNextAttempt, fmt.Sprintf(
 		"The workers were started for %d..%d and keep that range, with at most %d now. The range of the spec, %d..%d, takes effect "+
-			"after a restart: set elasticity.onRangeChange to Restart, or suspend and resume the job.",
+			"after a restart: set elasticity.rangeUpdate to Restart, or suspend and resume the job.",
 		a.MinReplicas, a.MaxReplicas, d.Maximum, d.Spec.MinReplicas, d.Spec.MaxReplicas))
 }
 
@@ -125,7 +125,7 @@ func (d *description) setSchedulerConfigured() {
 	}
 	d.setCondition(v1alpha1.ConditionSchedulerConfigured, metav1.ConditionFalse, v1alpha1.ReasonIncomplete, fmt.Sprintf(
 		"Volcano's configuration keeps it from taking surplus for waiting gangs: %s. Until you change it (config/volcano), the "+
-			"operator deletes surplus of jobs with shrinkBy Auto itself once a gang has waited too long.",
+			"operator deletes surplus of jobs with shrink.initiator Auto itself once a gang has waited too long.",
 		strings.Join(d.SchedulerObstacles, "; ")))
 }
 
@@ -141,8 +141,8 @@ func (d *description) setOwnerChecked() {
 		message = fmt.Sprintf("The operator ran without webhooks (--webhooks=false) when the job was created. Webhooks check the "+
 			"owner, so spec.owner %q is only what the creator wrote.", d.Spec.Owner)
 	}
-	if len(d.Spec.OwnerGroups) > 0 {
-		message += " The groups in spec.ownerGroups do not count."
+	if d.Spec.Submitter != nil {
+		message += " The groups in spec.submitter do not count."
 	}
 	if account, _ := trainingpod.ServiceAccountOf(&d.Spec.Template.Spec); account != "" && account != trainingpod.DefaultAccount {
 		message += fmt.Sprintf(" It was not checked whether the creator may use ServiceAccount %q.", account)

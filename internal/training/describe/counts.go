@@ -25,9 +25,13 @@ func (d *description) countWorkers() {
 			}
 		}
 	}
-	d.Status.GPUs = d.countGPUs(d.Status.ReadyReplicas, master)
-	d.Status.ReadyWorkers = fmt.Sprintf("%d/%d (%d..%d)",
+	d.Status.Accelerators = d.countGPUs(d.Status.ReadyReplicas, master)
+	d.Status.Summary = fmt.Sprintf("%d/%d (%d..%d)",
 		d.Status.ReadyReplicas, d.Status.Replicas, d.Spec.MinReplicas, d.Spec.MaxReplicas)
+	if d.Wanted != d.Spec.MaxReplicas {
+		d.Status.Summary = fmt.Sprintf("%d/%d (%d..%d, target %d)",
+			d.Status.ReadyReplicas, d.Status.Replicas, d.Spec.MinReplicas, d.Spec.MaxReplicas, d.Wanted)
+	}
 }
 
 // nameAll writes the names of the job's queue, tier and profile.

@@ -58,7 +58,7 @@ func (d *description) describeGrowth() (metav1.ConditionStatus, string, string) 
 	}
 	if d.Full {
 		return metav1.ConditionFalse, v1alpha1.ReasonWaitingForRoom,
-			have + ". No more fit now, and with elasticity.surplus Fitting the operator creates only workers that fit."
+			have + ". No more fit now, and with elasticity.growth.mode OnlyIfFits the operator creates only workers that fit."
 	}
 	return metav1.ConditionFalse, v1alpha1.ReasonGrowing, have + "; the others are being created and started."
 }

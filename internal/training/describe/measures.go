@@ -121,9 +121,9 @@ func (s *story) resizeCauses(counted []losses.Loss) []string {
 }
 
 // HeldGPUs returns how many GPUs the ready workers of a job hold by its status, in its core and in its surplus. It is 0 for a job
-// that is being deleted or that another cluster runs.
+// that is being deleted.
 func HeldGPUs(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobStatus) (core, surplus int64) {
-	if st.Attempt == nil || job.DeletionTimestamp != nil || job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue {
+	if st.Attempt == nil || job.DeletionTimestamp != nil {
 		return 0, 0
 	}
 	whole := st.Attempt.MinReplicas // The status counts ready workers without saying which: they are core first.
@@ -132,6 +132,6 @@ func HeldGPUs(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobS
 			whole--
 		}
 	}
-	surplus = min(st.GPUs, int64(max(0, st.ReadyReplicas-whole))*trainingpod.GPUs(job, 1))
-	return st.GPUs - surplus, surplus
+	surplus = min(st.Accelerators, int64(max(0, st.ReadyReplicas-whole))*trainingpod.GPUs(job, 1))
+	return st.Accelerators - surplus, surplus
 }

@@ -22,10 +22,10 @@ func (d *description) sayCutOff(w *podstate.Worker) string {
 func (d *description) sayUnreachable(w *podstate.Worker) string {
 	since, _ := d.OnSilentNode(w)
 	message := fmt.Sprintf("Node %s has not answered since %s, so the pod of worker %d cannot end. The worker is created again "+
-		"once the node answers or is declared gone; runPolicy.belowMinTimeoutSeconds does not run until then.",
+		"once the node answers or is declared gone; deadlines.belowMinSeconds does not run until then.",
 		w.Node, FormatTime(since), w.Index)
-	if after := d.Spec.RunPolicy.ForceDeleteAfterSeconds; after != nil {
-		message += fmt.Sprintf(" The operator deletes the pod by force at %s (runPolicy.forceDeleteAfterSeconds %d).",
+	if after := d.Spec.Deadlines.ForceDeleteSeconds; after != nil {
+		message += fmt.Sprintf(" The operator deletes the pod by force at %s (deadlines.forceDeleteSeconds %d).",
 			FormatTime(since.Add(time.Duration(ptr.Deref(after, 0))*time.Second)), *after)
 	}
 	return message + " " + howToGiveUp(w.Node)

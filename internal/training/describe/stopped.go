@@ -20,7 +20,7 @@ func (d *description) stoppedStanding() standing {
 		return standing{hindered, d.Obstacle.Reason, d.Obstacle.Message}
 	}
 	message := "The job is stopped " + why + ", and holds no resources."
-	if d.Spec.RunPolicy.Suspend {
+	if d.Spec.Suspend {
 		message += " Set it to false to start the next attempt."
 	} else if by := d.Status.Preemption; by != nil {
 		message = fmt.Sprintf("The job was stopped at %s %s, and holds no resources. It resumes by itself once its core fits and no "+
@@ -32,8 +32,8 @@ func (d *description) stoppedStanding() standing {
 // whyStopped says why the job stops: the reasons for when it has and while it does, and the words for both.
 func (d *description) whyStopped() (stopped, stopping, why string) {
 	switch by := d.Status.Preemption; {
-	case d.Spec.RunPolicy.Suspend:
-		return v1alpha1.ReasonSuspended, v1alpha1.ReasonSuspending, "because runPolicy.suspend is true"
+	case d.Spec.Suspend:
+		return v1alpha1.ReasonSuspended, v1alpha1.ReasonSuspending, "because spec.suspend is true"
 	case by != nil:
 		return v1alpha1.ReasonPreempted, v1alpha1.ReasonPreempting, fmt.Sprintf("to make room for %s of tier %s", by.By, by.Tier)
 	}

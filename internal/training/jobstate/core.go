@@ -43,7 +43,7 @@ func (s *State) CannotStart() *podstate.Worker {
 
 // RangePending is true if the spec asks for a range of workers that the running attempt cannot follow.
 func (s *State) RangePending() bool {
-	return s.Spec.MinReplicas != s.Status.Attempt.MinReplicas || s.Spec.MaxReplicas != s.Maximum
+	return s.Spec.MinReplicas != s.Status.Attempt.MinReplicas || s.Wanted != s.Maximum
 }
 
 // ActiveTime is how long the job has trained, over all attempts.

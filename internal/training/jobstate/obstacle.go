@@ -60,9 +60,20 @@ func (s *State) RefusalObstacle() *Obstacle {
 	return &Obstacle{Reason: said.Reason, Message: said.Message, Stalled: true}
 }
 
-// Tier is the tier in effect: the one that the job asks for, else the one in its status, else, for a job that has not begun, the
-// default of its profile. It returns false if the tier does not exist or the job may not have it.
+// Tier is the tier in effect: the one that pods of the current attempt have, else that of the next. It returns false if the tier
+// does not exist or the job may not have it.
 func (s *State) Tier() (config.Tier, bool) {
+	if a := s.Status.Attempt; a != nil && a.Tier != "" {
+		if tier, known := s.Config.Tiers.FindTier(a.Tier); known {
+			return tier, true
+		}
+	}
+	return s.NextTier()
+}
+
+// NextTier is the tier of an attempt that begins now: the one that the job asks for, else the one in its status, else, for a job
+// that has not begun, the default of its profile. It returns false if the tier does not exist or the job may not have it.
+func (s *State) NextTier() (config.Tier, bool) {
 	if s.Job.Status.Attempt != nil {
 		return s.Config.Tiers.InEffect(s.Spec.Tier, s.Job.Status.Tier)
 	}

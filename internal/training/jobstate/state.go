@@ -28,15 +28,19 @@ type State struct {
 	Left, Completed []bool
 	// Strays are pods of other attempts.
 	Strays []*podstate.Worker
+	// Wanted is the number of workers that the spec aims at, from minReplicas to maxReplicas.
+	Wanted int32
 	// Minimum and Maximum bound the workers of the current attempt; both 0 without an attempt.
 	Minimum, Maximum int32
 }
 
 // New returns the state of a job at a time. The planned status begins as a copy of the one at the API server.
 func New(o Observed, now time.Time) *State {
-	s := &State{Observed: o, Now: now, Spec: &o.Job.Spec}
+	s := &State{Observed: o, Now: now, Spec: &o.Job.Spec, Wanted: o.Job.WantedReplicas()}
 	s.adoptStatus(o.Job.Status.DeepCopy())
 	s.Status.ObservedGeneration = o.Job.Generation
+	// A target that was set once is told from the default from then on, also if it is lowered to the same number.
+	s.Status.Targeted = s.Status.Targeted || s.Spec.Replicas > v1alpha1.NoTarget
 	s.Status.Selector = v1alpha1.LabelJob + "=" + o.Job.Name
 	return s
 }
@@ -46,8 +50,8 @@ func (s *State) adoptStatus(st *v1alpha1.ElasticTrainingJobStatus) {
 	s.Status, s.Minimum, s.Maximum = st, 0, 0
 	if a := st.Attempt; a != nil {
 		s.Minimum = a.MinReplicas
-		// maxReplicas may be lowered while agents run, but not raised above what they were started with.
-		s.Maximum = min(max(s.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas)
+		// Workers may become fewer while agents run, but not more than what these were started with.
+		s.Maximum = min(max(s.Wanted, a.MinReplicas), a.MaxReplicas)
 	}
 	s.SortWorkers()
 }
@@ -107,7 +111,7 @@ func IsStopped(st *v1alpha1.ElasticTrainingJobStatus) bool {
 }
 
 // MustStop is true for a job that is suspended by its user or preempted.
-func (s *State) MustStop() bool { return s.Spec.RunPolicy.Suspend || s.Status.Preemption != nil }
+func (s *State) MustStop() bool { return s.Spec.Suspend || s.Status.Preemption != nil }
 
 // StatusTime is now as the API stores it, in whole seconds.
 func (s *State) StatusTime() metav1.Time { return metav1.NewTime(s.Now.Truncate(time.Second)) }

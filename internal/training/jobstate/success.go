@@ -25,31 +25,44 @@ import (
 // torch/distributed/elastic/agent/server/api.py). A worker that succeeds later than that has met worker 0 again.
 const ExitBarrier = 5 * time.Minute
 
-// MasterDecides is true if the success of worker 0 completes the job.
+// OneSuccessSuffices is true if the success of any worker that counts completes the job.
+func (s *State) OneSuccessSuffices() bool {
+	return s.Spec.SuccessPolicy.Operator == v1alpha1.SuccessOfAny
+}
+
+// MasterDecides is true if the success of worker 0 alone completes the job.
 func (s *State) MasterDecides() bool {
-	return s.Spec.SuccessPolicy == v1alpha1.SuccessPolicyMaster || s.Spec.SuccessPolicy == ""
+	policy := &s.Spec.SuccessPolicy
+	if s.OneSuccessSuffices() || !policy.CountsWorker(0) {
+		return false
+	}
+	for i := int32(1); i < s.Minimum; i++ {
+		if policy.CountsWorker(i) {
+			return false
+		}
+	}
+	return true
 }
 
 // WhoSucceeded says how the success policy was met.
 func (s *State) WhoSucceeded() string {
-	switch s.Spec.SuccessPolicy {
-	case v1alpha1.SuccessPolicyAllWorkers:
-		return "every worker of the core succeeded"
-	case v1alpha1.SuccessPolicyAny:
+	switch {
+	case s.OneSuccessSuffices():
 		return "a worker succeeded"
-	case v1alpha1.SuccessPolicyMaster:
+	case s.MasterDecides():
+		return "worker 0 succeeded"
 	}
-	return "worker 0 succeeded"
+	return "every worker that successPolicy counts succeeded"
 }
 
 // CompletionGrace is how long workers may take to end once the success policy is met.
 func (s *State) CompletionGrace() time.Duration {
-	return time.Duration(ptr.Deref(s.Spec.RunPolicy.CompletionGraceSeconds, v1alpha1.DefaultCompletionGraceSeconds)) * time.Second
+	return time.Duration(ptr.Deref(s.Spec.SuccessPolicy.CompletionGraceSeconds, v1alpha1.DefaultCompletionGraceSeconds)) * time.Second
 }
 
 // TrainsAsOne is true if a worker's success means nothing unless worker 0 succeeds too.
 func (s *State) TrainsAsOne() bool {
-	return rendezvous.UsesTorchrun(s.Job) && s.Spec.SuccessPolicy != v1alpha1.SuccessPolicyAny
+	return rendezvous.UsesTorchrun(s.Job) && !s.OneSuccessSuffices()
 }
 
 // HasTrained is true for a worker that succeeded and is not stranded.

@@ -22,7 +22,7 @@ func (s *State) SurplusCooldown() time.Duration {
 
 // CooldownTime is how long surplus that gave way is not created again.
 func (s *State) CooldownTime() time.Duration {
-	return time.Duration(ptr.Deref(s.Spec.Elasticity.CooldownSeconds, v1alpha1.DefaultCooldownSeconds)) * time.Second
+	return time.Duration(ptr.Deref(s.Spec.Elasticity.Growth.CooldownSeconds, v1alpha1.DefaultCooldownSeconds)) * time.Second
 }
 
 // IsGated is true if the profile limits what jobs hold, so that the job must be admitted and may grow only as far as admitted.

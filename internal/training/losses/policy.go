@@ -21,7 +21,7 @@ func ruleMatches(r *v1alpha1.FailureRule, o occurrence) bool {
 	switch {
 	case len(r.OnEvents) > 0 && !slices.Contains(r.OnEvents, o.event):
 		return false
-	case r.OnWorkers != "" && (r.OnWorkers == v1alpha1.WorkerRoleMaster) != (o.index == 0):
+	case len(r.Targets) > 0 && !slices.ContainsFunc(r.Targets, func(t v1alpha1.WorkerTarget) bool { return t.Contains(o.index) }):
 		return false
 	case r.OnExitCodes != nil && !matchesCode(r.OnExitCodes, o.exitCode):
 		return false
@@ -90,7 +90,7 @@ func (b *Books) matchRule(o occurrence) ruling {
 			}
 		}
 	}
-	if b.Spec.Rendezvous.Backend == v1alpha1.BackendNone {
+	if b.Spec.Framework.Type == v1alpha1.FrameworkCustom {
 		// Workers that know each other by name and number, as MPI's do, cannot continue without one of them.
 		switch {
 		case o.event == v1alpha1.OnPodEvicted, o.event == v1alpha1.OnNodeLost:
@@ -116,7 +116,7 @@ func (b *Books) applyRuling(l *loss, r ruling) {
 	case r.starved:
 		by = "with all the memory that they ask for, because one was given less and ran out of it"
 	case r.rule == "":
-		by = "because rendezvous.backend is None"
+		by = "because framework.type is None"
 	}
 	what := l.describeLoss()
 	switch r.action {

@@ -116,7 +116,7 @@ func (b *Books) countRestarts(l *loss, r ruling, restarts int32, again bool) {
 		Reason: text.ClipLine(l.oneWord(), 256), Message: text.ClipLine(l.failure.LastLine(), 1024), InPlace: l.inPlace,
 		LostSince: b.LostSince(),
 	}
-	limit := ptr.Deref(b.Spec.RunPolicy.MaxRestarts, v1alpha1.DefaultMaxRestarts)
+	limit := ptr.Deref(b.Spec.Restarts.Max, v1alpha1.DefaultMaxRestarts)
 	b.Status.RestartTimes = slices.DeleteFunc(b.Status.RestartTimes, func(t metav1.Time) bool {
 		return !t.Add(b.restartWindow()).After(b.Now)
 	})
@@ -125,7 +125,7 @@ func (b *Books) countRestarts(l *loss, r ruling, restarts int32, again bool) {
 	}
 	if n := len(b.Status.RestartTimes); n > int(limit) {
 		b.leadTo(Outcome{v1alpha1.ActionFailJob, v1alpha1.ReasonTooManyRestarts, fmt.Sprintf(
-			"%d restarts within %s are more than runPolicy.maxRestarts (%d) allows. The last: %s.",
+			"%d restarts within %s are more than restarts.max (%d) allows. The last: %s.",
 			n, b.restartWindow(), limit, l.describeLoss())})
 	}
 	// A rule of the user's that says to continue is trusted more: its author knows this failure.
@@ -151,7 +151,7 @@ func (b *Books) noteProgress(reported int64) {
 }
 
 func (b *Books) restartWindow() time.Duration {
-	return time.Duration(ptr.Deref(b.Spec.RunPolicy.WindowSeconds, v1alpha1.DefaultWindowSeconds)) * time.Second
+	return time.Duration(ptr.Deref(b.Spec.Restarts.WindowSeconds, v1alpha1.DefaultRestartWindowSeconds)) * time.Second
 }
 
 // sameFailure is true for failures with equal messages, exit codes and reasons. Numbers in messages are ignored, because they may

@@ -59,18 +59,23 @@ func TrainerIndex(containers []corev1.Container) int {
 	return 0
 }
 
-// ProcessesPerWorker is how many training processes a worker runs: nprocPerNode of the job, else one for each GPU of its training
-// container, at least one.
-func ProcessesPerWorker(job *v1alpha1.ElasticTrainingJob, trainer *corev1.Container) int64 {
-	if n := job.Spec.NprocPerNode; n != nil {
-		return int64(*n)
+// ChosenProcesses is framework.nprocPerNode of the job; 0 if it leaves the number to the training container.
+func ChosenProcesses(job *v1alpha1.ElasticTrainingJob) int32 {
+	return ptr.Deref(job.Spec.Framework.NprocPerNode, 0)
+}
+
+// ProcessesPerWorker is how many training processes a worker of the attempt runs: what framework.nprocPerNode was when the attempt
+// began, else one for each GPU of its training container, at least one.
+func ProcessesPerWorker(attempt *v1alpha1.AttemptStatus, trainer *corev1.Container) int64 {
+	if attempt.NprocPerNode > 0 {
+		return int64(attempt.NprocPerNode)
 	}
 	return max(1, GPUs(trainer))
 }
 
 // UsesTorchrun is true if the workers meet by torchrun's rendezvous.
 func UsesTorchrun(job *v1alpha1.ElasticTrainingJob) bool {
-	return job.Spec.Rendezvous.Backend != v1alpha1.BackendNone
+	return job.Spec.Framework.Type != v1alpha1.FrameworkCustom
 }
 
 // TorchrunEnv returns the variables of worker i's training container in the attempt. They depend on nothing that changes during
@@ -81,11 +86,11 @@ func TorchrunEnv(
 	endpoint := fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), PortOf(job))
 	vars := []corev1.EnvVar{
 		{Name: "PET_NNODES", Value: fmt.Sprintf("%d:%d", attempt.MinReplicas, attempt.MaxReplicas)},
-		{Name: "PET_NPROC_PER_NODE", Value: strconv.FormatInt(ProcessesPerWorker(job, trainer), 10)},
+		{Name: "PET_NPROC_PER_NODE", Value: strconv.FormatInt(ProcessesPerWorker(attempt, trainer), 10)},
 		{Name: "PET_RDZV_BACKEND", Value: "c10d"},
 		{Name: "PET_RDZV_ENDPOINT", Value: endpoint},
 		{Name: "PET_RDZV_ID", Value: string(job.UID) + "-" + attempt.ID()},
-		{Name: "PET_RDZV_CONF", Value: rendezvousConf(job.Spec.Rendezvous, i)},
+		{Name: "PET_RDZV_CONF", Value: rendezvousConf(job.Spec.Framework.Torchrun, i)},
 		// torchrun assigns ranks by sorted addresses, so worker 0 is rank 0.
 		{Name: "PET_LOCAL_ADDR", Value: WorkerHost(job.Namespace, job.Name, i)},
 	}
@@ -103,7 +108,8 @@ func TorchrunEnv(
 
 // rendezvousConf is PET_RDZV_CONF. It sets is_host, because torch's own detection compares host names, which is unreliable in
 // pods.
-func rendezvousConf(r v1alpha1.Rendezvous, i int32) string {
+func rendezvousConf(chosen *v1alpha1.Torchrun, i int32) string {
+	r := ptr.Deref(chosen, v1alpha1.Torchrun{})
 	isHost := 0
 	if i == 0 {
 		isHost = 1
@@ -129,7 +135,7 @@ const (
 // PortOf is the port of the rendezvous on worker 0: the job's own, else 29400. On the host's network jobs share the
 // ports of a node, so there it follows from the job's UID and is never 29400.
 func PortOf(job *v1alpha1.ElasticTrainingJob) int32 {
-	switch chosen := job.Spec.Rendezvous.Port; {
+	switch chosen := job.Spec.Framework.Port; {
 	case chosen != nil:
 		return *chosen
 	case !job.Spec.Template.Spec.HostNetwork:

@@ -18,10 +18,10 @@ import (
 
 func job() *v1alpha1.ElasticTrainingJob {
 	j := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
-	j.Spec.Rendezvous = v1alpha1.Rendezvous{
+	j.Spec.Framework = v1alpha1.Framework{Torchrun: &v1alpha1.Torchrun{
 		JoinTimeoutSeconds:     ptr.To[int32](600),
 		LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
-	}
+	}}
 	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: "sidecar"}, {
 		Name: "trainer", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")}},
 	}}
@@ -67,7 +67,7 @@ func TestEnvRespectsTheUser(t *testing.T) {
 	g := NewWithT(t)
 	j := job()
 	j.Spec.Template.Spec.Containers[1].Env = []corev1.EnvVar{{Name: "PET_MAX_RESTARTS", Value: "3"}}
-	j.Spec.Rendezvous.RdzvConf = []v1alpha1.RdzvConf{{Key: "close_timeout", Value: "60"}}
+	j.Spec.Framework.Torchrun.RdzvConf = []v1alpha1.RdzvConf{{Key: "close_timeout", Value: "60"}}
 	env := values(torchrun(j, 1))
 	g.Expect(env).NotTo(HaveKey("PET_MAX_RESTARTS"))
 	g.Expect(env["PET_RDZV_CONF"]).To(HaveSuffix(",close_timeout=60"))
@@ -114,8 +114,9 @@ func TestServicePublishesWorkersBeforeTheyAreReady(t *testing.T) {
 
 func TestNprocPerNodeIsTheUsersWord(t *testing.T) {
 	j := job()
-	j.Spec.NprocPerNode = ptr.To[int32](2)
-	NewWithT(t).Expect(values(torchrun(j, 0))["PET_NPROC_PER_NODE"]).To(Equal("2"))
+	attempt := &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: 4, NprocPerNode: 2}
+	vars := TorchrunEnv(j, attempt, 0, &j.Spec.Template.Spec.Containers[1])
+	NewWithT(t).Expect(values(vars)["PET_NPROC_PER_NODE"]).To(Equal("2"))
 }
 
 func TestJobsOnTheHostsNetworkHavePortsOfTheirOwn(t *testing.T) {
@@ -136,14 +137,14 @@ func TestJobsOnTheHostsNetworkHavePortsOfTheirOwn(t *testing.T) {
 	endpoint := values(torchrun(j, 3))["PET_RDZV_ENDPOINT"]
 	g.Expect(endpoint).To(Equal(fmt.Sprintf("ctr-worker-0.ctr-workers.ads.svc:%d", PortOf(j))))
 	g.Expect(ServiceSpec(j).Ports[0].Port).To(Equal(PortOf(j)), "the Service says the same")
-	j.Spec.Rendezvous.Port = ptr.To[int32](29400)
+	j.Spec.Framework.Port = ptr.To[int32](29400)
 	g.Expect(PortOf(j)).To(Equal(int32(29400)), "a port that somebody chose stands")
 }
 
 func TestPlainEnv(t *testing.T) {
 	g := NewWithT(t)
 	j := job()
-	j.Spec.Rendezvous.Backend = v1alpha1.BackendNone
+	j.Spec.Framework.Type = v1alpha1.FrameworkCustom
 	from := map[string]string{}
 	for _, v := range PlainEnv(j, attempt, 3) {
 		if v.ValueFrom != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
-// CheckProtection returns an error if the job's minSurplusRunSeconds is more than its tier allows.
+// CheckProtection returns an error if the job's shrink.minRunSeconds is more than its tier allows.
 func CheckProtection(job *v1alpha1.ElasticTrainingJobSpec, tier config.Tier) *field.Error {
-	asked, most := ptr.Deref(job.Elasticity.MinSurplusRunSeconds, 0), tier.MaxMinSurplusRunSeconds
+	asked, most := ptr.Deref(job.Elasticity.Shrink.MinRunSeconds, 0), tier.MaxMinSurplusRunSeconds
 	if asked <= most {
 		return nil
 	}
-	return field.Invalid(field.NewPath("spec", "elasticity", "minSurplusRunSeconds"), asked, fmt.Sprintf(
+	return field.Invalid(field.NewPath("spec", "elasticity", "shrink", "minRunSeconds"), asked, fmt.Sprintf(
 		"must be at most %d s in tier %s, because gangs wait that long (tiers[].maxMinSurplusRunSeconds of the operator's "+
 			"configuration): lower it, or ask an administrator to raise the limit", most, tier.Name))
 }

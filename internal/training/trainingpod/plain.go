@@ -5,6 +5,8 @@ import (
 	"hash/fnv"
 	"slices"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -47,7 +49,7 @@ func (b Blueprint) preparePlain(pod *corev1.Pod, i int32) {
 			LocalObjectReference: corev1.LocalObjectReference{Name: rendezvous.HostsName(b.Job.Name)},
 		},
 	}})
-	if !b.Job.Spec.Rendezvous.SSHKeys {
+	if b.Job.Spec.Framework.SSH != v1alpha1.SSHKeyPair {
 		return
 	}
 	MountVolume(&pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)], sshVolume, sshPath)
@@ -78,7 +80,7 @@ func (b Blueprint) HostFiles(surplus []int32) map[string]string {
 	}
 	slots := func(i int32) int64 {
 		containers := WorkerSpec(b.Job, nil, "", min(i, 1)).Containers
-		return rendezvous.ProcessesPerWorker(b.Job, &containers[rendezvous.TrainerIndex(containers)])
+		return rendezvous.ProcessesPerWorker(b.Attempt, &containers[rendezvous.TrainerIndex(containers)])
 	}
 	master, others := slots(0), slots(1)
 	return rendezvous.HostFiles(b.Job.Name, append(indices, surplus...), func(i int32) int64 {

@@ -6,14 +6,13 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
 func plain() Blueprint {
 	b := blueprint()
-	b.Job.Spec.Rendezvous.Backend = v1alpha1.BackendNone
+	b.Job.Spec.Framework.Type = v1alpha1.FrameworkCustom
 	b.Job.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "wait", Image: "w"}}
 	return b
 }
@@ -65,7 +64,7 @@ func TestHostsCountSlotsOfEachWorker(t *testing.T) {
 	b.Job.Spec.Master = &v1alpha1.Master{Resources: &own}
 	g.Expect(b.HostFiles([]int32{3})["hostfile"]).To(Equal("ctr-worker-0.ctr-workers slots=4\nctr-worker-1.ctr-workers slots=1\n" +
 		"ctr-worker-3.ctr-workers slots=1\n"))
-	b.Job.Spec.NprocPerNode = ptr.To[int32](2)
+	b.Attempt.NprocPerNode = 2
 	g.Expect(b.HostFiles(nil)["hostfile"]).To(Equal("ctr-worker-0.ctr-workers slots=2\nctr-worker-1.ctr-workers slots=2\n"))
 	m := b.HostsMap(b.HostFiles(nil))
 	g.Expect(m.Name).To(Equal("ctr-hosts"))
@@ -76,7 +75,7 @@ func TestHostsCountSlotsOfEachWorker(t *testing.T) {
 func TestSSHKeysAreMountedForTheTrainingAlone(t *testing.T) {
 	g := NewWithT(t)
 	b := plain()
-	b.Job.Spec.Rendezvous.SSHKeys = true
+	b.Job.Spec.Framework.SSH = v1alpha1.SSHKeyPair
 	pod, secret := b.NewPod(0), b.SSHSecret([]byte("private"), []byte("public"))
 	volume := pod.Spec.Volumes[1].Secret
 	g.Expect(volume.SecretName).To(Equal(secret.Name))

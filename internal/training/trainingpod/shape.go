@@ -30,9 +30,9 @@ func WorkerSpec(job *v1alpha1.ElasticTrainingJob, labels config.Accelerators, mo
 		containers := job.Spec.Template.Spec.Containers
 		trainer := rendezvous.TrainerIndex(containers)
 		asked, has := containers[trainer].Resources, spec.Containers[trainer].Resources
-		resource := corev1.ResourceName(config.AcceleratorResource(a.Resource))
+		resource := corev1.ResourceName(config.AcceleratorResource(a.ResourceName))
 		// A worker 0 whose own resources drop the accelerator may run on any node.
-		if label, known := labels.ModelLabel(a.Resource); known && (!asksFor(asked, resource) || asksFor(has, resource)) {
+		if label, known := labels.ModelLabel(a.ResourceName); known && (!asksFor(asked, resource) || asksFor(has, resource)) {
 			models := slices.Clone(a.Models)
 			if model != "" {
 				models = []string{model}

@@ -75,7 +75,7 @@ func TestAcceleratorsModelsAreRequired(t *testing.T) {
 	b := blueprint()
 	g.Expect(required(b, 0)).To(BeEmpty(), "any model will do")
 
-	b.Job.Spec.Accelerator = &v1alpha1.Accelerator{Models: []string{"A100", "H100"}, Mixed: true}
+	b.Job.Spec.Accelerator = &v1alpha1.Accelerator{Models: []string{"A100", "H100"}, Mixing: v1alpha1.MixingAllowed}
 	g.Expect(required(b, 0)).To(Equal([]corev1.NodeSelectorTerm{term(in("nvidia.com/gpu.product", "A100", "H100"))}))
 	g.Expect(required(b, 3)).To(Equal(required(b, 0)), "surplus too")
 	b.Attempt.Model = "H100"
@@ -85,7 +85,7 @@ func TestAcceleratorsModelsAreRequired(t *testing.T) {
 	b.Job.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: zones,
 	}}
-	b.Job.Spec.Accelerator.Resource = "amd.com/gpu"
+	b.Job.Spec.Accelerator.ResourceName = "amd.com/gpu"
 	model := in("amd.com/gpu.product-name", "H100")
 	g.Expect(required(b, 0)).To(Equal([]corev1.NodeSelectorTerm{
 		term(in("zone", "a"), model), term(in("zone", "b"), model), {},

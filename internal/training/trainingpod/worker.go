@@ -81,7 +81,7 @@ func (b Blueprint) gangMember(i int32) gang.Member {
 	}
 	return gang.Member{
 		Group: gang.SurplusName(b.Job.Name), Index: i, PriorityClass: b.Tier.SurplusClassName(),
-		Preemptable: true, MinRun: b.Tier.SurplusProtection(ptr.Deref(b.Job.Spec.Elasticity.MinSurplusRunSeconds, 0)),
+		Preemptable: true, MinRun: b.Tier.SurplusProtection(ptr.Deref(b.Job.Spec.Elasticity.Shrink.MinRunSeconds, 0)),
 	}
 }
 
@@ -128,7 +128,7 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 	maps.Copy(labels, b.jobLabels())
 	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
 	labels[v1alpha1.LabelAttempt] = b.Attempt.ID()
-	labels[v1alpha1.LabelRole] = RoleOf(i, b.Attempt.MinReplicas)
+	labels[v1alpha1.LabelPart] = RoleOf(i, b.Attempt.MinReplicas)
 	labels[v1alpha1.LabelTask] = TaskOf(b.Job)
 	return labels
 }
@@ -136,9 +136,9 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 // RoleOf is the value of label role for worker i, given the size of the core.
 func RoleOf(i, core int32) string {
 	if i < core {
-		return v1alpha1.RoleCore
+		return v1alpha1.PartCore
 	}
-	return v1alpha1.RoleSurplus
+	return v1alpha1.PartSurplus
 }
 
 // SetOwner writes the owner of its job into a pod, which must have labels. An empty owner writes none.

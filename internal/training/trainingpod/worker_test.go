@@ -16,10 +16,10 @@ import (
 
 func blueprint() Blueprint {
 	j := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
-	j.Spec.Rendezvous = v1alpha1.Rendezvous{
+	j.Spec.Framework = v1alpha1.Framework{Torchrun: &v1alpha1.Torchrun{
 		JoinTimeoutSeconds:     ptr.To[int32](600),
 		LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
-	}
+	}}
 	j.Spec.Template.Labels = map[string]string{"team": "ads", v1alpha1.LabelJob: "somebody else's"}
 	j.Spec.Template.Spec = corev1.PodSpec{
 		Containers: []corev1.Container{
@@ -46,7 +46,7 @@ func TestCorePod(t *testing.T) {
 	pod := b.NewPod(0)
 	g.Expect(pod.Name).To(Equal("ctr-worker-0"))
 	g.Expect(pod.Labels).To(Equal(map[string]string{
-		"team": "ads", "tideline.io/task": "ctr", "tideline.io/job": "ctr", "tideline.io/worker-index": "0", "tideline.io/role": "core",
+		"team": "ads", "tideline.io/task": "ctr", "tideline.io/job": "ctr", "tideline.io/worker-index": "0", "tideline.io/part": "core",
 		"tideline.io/attempt": "1-1700000000",
 	}))
 	g.Expect(pod.Annotations).To(Equal(map[string]string{
@@ -70,7 +70,7 @@ func TestCorePod(t *testing.T) {
 func TestSurplusPod(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
-	b.Job.Spec.Elasticity.MinSurplusRunSeconds = ptr.To[int32](86400)
+	b.Job.Spec.Elasticity.Shrink.MinRunSeconds = ptr.To[int32](86400)
 	b.Tier.MaxMinSurplusRunSeconds = 120
 	b.Job.Spec.Template.Spec.ShareProcessNamespace = ptr.To(false)
 	pod := b.NewPod(3)
@@ -79,7 +79,7 @@ func TestSurplusPod(t *testing.T) {
 		"volcano.sh/preemptable": "true", "volcano.sh/cooldown-time": "120s",
 	}))
 	g.Expect(pod.Spec.PriorityClassName).To(Equal("tideline-small-traffic-surplus"))
-	g.Expect(pod.Labels["tideline.io/role"]).To(Equal("surplus"))
+	g.Expect(pod.Labels["tideline.io/part"]).To(Equal("surplus"))
 	g.Expect(*pod.Spec.ShareProcessNamespace).To(BeFalse(), "the user's word stands")
 	b.Tier.MaxMinSurplusRunSeconds = 0
 	g.Expect(b.NewPod(3).Annotations).NotTo(HaveKey("volcano.sh/cooldown-time"), "a tier that protects no surplus")

@@ -86,7 +86,7 @@ func describePod(p *ledger.Pod, pod *corev1.Pod, cfg *config.Configuration) {
 		return // The labels below count only on pods of Tideline's jobs.
 	}
 	p.Task = cmp.Or(pod.Labels[v1alpha1.LabelTask], p.Task)
-	p.Role = pod.Labels[v1alpha1.LabelRole]
+	p.Role = pod.Labels[v1alpha1.LabelPart]
 	if p.Run = pod.Labels[v1alpha1.LabelRun]; p.Run == "" {
 		p.Run = pod.Labels[v1alpha1.LabelAttempt]
 	}

@@ -116,7 +116,7 @@ func TestWhatCounts(t *testing.T) {
 func TestStayOfAWorker(t *testing.T) {
 	pod := newPod("ctr-worker-3", of("tideline.io/v1alpha1", "ElasticTrainingJob", "ctr"),
 		annotated("tideline.io/owner", "alice@example.com"), labelled("tideline.io/attempt", "2-1"),
-		labelled("tideline.io/role", "surplus"), labelled("tideline.io/owner", "bob"),
+		labelled("tideline.io/part", "surplus"), labelled("tideline.io/owner", "bob"),
 		asks("cpu", "1500m"), asks("memory", "1500000"), asks("ephemeral-storage", "1Gi"), asks("hugepages-2Mi", "4Mi"))
 	pod.Spec.Priority = ptr.To[int32](-300)
 	place := Place{Profile: "ads", Queue: "ads-queue", Node: map[string]string{"nvidia.com/gpu.product": "A100"}}
@@ -141,7 +141,7 @@ func TestStayOfAPodOfSomebodyElse(t *testing.T) {
 	cfg := config.DefaultConfiguration()
 	cfg.Ledger.UserLabel = "example.com/user"
 	forged := []func(*corev1.Pod){
-		annotated("tideline.io/owner", "bob"), labelled("tideline.io/role", "surplus"), labelled("tideline.io/attempt", "1-1"),
+		annotated("tideline.io/owner", "bob"), labelled("tideline.io/part", "surplus"), labelled("tideline.io/attempt", "1-1"),
 		labelled("example.com/user", "alice"),
 	}
 	for name, c := range map[string]struct {

@@ -62,7 +62,7 @@ func TestBehaviour6WhyDidIWaitOnTuesday(t *testing.T) {
 	g.Expect(os.WriteFile(kept, []byte(content), 0o600)).To(Succeed())
 	held := func(name, user, role, begin, end string) *corev1.Pod {
 		return newPod(name, boundOn(tuesday(begin)), of(v1alpha1.GroupVersion.String(), v1alpha1.ElasticTrainingJobKind, "launch"),
-			annotated(v1alpha1.AnnotationOwner, user), labelled(v1alpha1.LabelRole, role), asks(gpu, "8"),
+			annotated(v1alpha1.AnnotationOwner, user), labelled(v1alpha1.LabelPart, role), asks(gpu, "8"),
 			phase(corev1.PodSucceeded, tuesday(end)))
 	}
 	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "ctr"}}

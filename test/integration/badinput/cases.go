@@ -32,21 +32,21 @@ func ranges() []Case {
 // numbers are the fields with a range and nothing else.
 func numbers() []Case {
 	return within([]limits{
-		{"spec.elasticity.cooldownSeconds", 0, 86400},
-		{"spec.elasticity.minSurplusRunSeconds", 0, 86400},
-		{"spec.elasticity.starvationSeconds", 0, 86400},
-		{"spec.rendezvous.port", 1024, 65535},
-		{"spec.rendezvous.joinTimeoutSeconds", 30, 86400},
-		{"spec.rendezvous.lastCallTimeoutSeconds", 1, 3600},
-		{"spec.rendezvous.readTimeoutSeconds", 300, 86400},
-		{"spec.runPolicy.completionGraceSeconds", 0, 86400},
+		{"spec.elasticity.growth.cooldownSeconds", 0, 86400},
+		{"spec.elasticity.shrink.minRunSeconds", 0, 86400},
+		{"spec.elasticity.shrink.starvationSeconds", 0, 86400},
+		{"spec.framework.port", 1024, 65535},
+		{"spec.framework.torchrun.joinTimeoutSeconds", 30, 86400},
+		{"spec.framework.torchrun.lastCallTimeoutSeconds", 1, 3600},
+		{"spec.framework.torchrun.readTimeoutSeconds", 300, 86400},
+		{"spec.successPolicy.completionGraceSeconds", 0, 86400},
 	})
 }
 
 // workers are fields of the pod that Tideline decides for workers, and not for every pod.
 func workers() []Case {
 	return []Case{
-		decided("schedulingGates", oneGate, gated+"runPolicy.suspend"),
+		decided("schedulingGates", oneGate, gated+"spec.suspend"),
 		decided("hostname", `"h"`, "hostname (h) is set by Tideline to the name of each worker: remove it"),
 		decided("subdomain", `"s"`, "subdomain (s) is set by Tideline to the job's headless Service: remove it"),
 		decided("restartPolicy", `"Always"`, "restartPolicy (Always) must be OnFailure, so that containers restart in place and "+
@@ -69,7 +69,7 @@ func reservedVariables() []Case {
 }
 
 func rendezvousConf() []Case {
-	const list, key, value = "spec.rendezvous.rdzvConf", "spec.rendezvous.rdzvConf[0].key", "spec.rendezvous.rdzvConf[0].value"
+	const list, key, value = "spec.framework.torchrun.rdzvConf", "spec.framework.torchrun.rdzvConf[0].key", "spec.framework.torchrun.rdzvConf[0].value"
 	conf := func(what, elements, says string) Case {
 		return refused("rdzvConf: "+what, setting(list, elements), says)
 	}
@@ -101,9 +101,9 @@ func rendezvousConf() []Case {
 // words are the fields with a choice of words.
 func words() []Case {
 	return []Case{
-		unknown("spec.runPolicy.cleanPodPolicy", "Some", "None", "Running", "All"),
-		unknown("spec.elasticity.shrinkBy", "Somebody", "Auto", "Scheduler", "Operator"),
-		unknown("spec.elasticity.surplus", "Some", "All", "Fitting"),
+		unknown("spec.cleanup.podPolicy", "Some", "None", "Running", "All"),
+		unknown("spec.elasticity.shrink.initiator", "Somebody", "Auto", "Scheduler", "Operator"),
+		unknown("spec.elasticity.growth.mode", "Some", "All", "Fitting"),
 	}
 }
 
@@ -124,7 +124,7 @@ func Updates() []Update {
 	const template = "spec.template: Invalid value: template is immutable, because running workers cannot follow it" + again
 	return updatesOf(v1alpha1.ElasticTrainingJobKind, commonUpdates(), []Update{
 		changed("another image", `{}`, inPod("containers", `[{"name":"trainer","image":"other"}]`), template),
-		changed("another port", `{}`, setting("spec.rendezvous.port", "29401"), "spec.rendezvous: Invalid value: rendezvous is "+
+		changed("another port", `{}`, setting("spec.framework.port", "29401"), "spec.rendezvous: Invalid value: rendezvous is "+
 			"immutable, because running workers have read it when they started"+again),
 	}, shapeUpdates(), policyUpdates())
 }

@@ -86,7 +86,7 @@ func templates() []Case {
 
 // people are mistakes in whose a job is and how important it is.
 func people() []Case {
-	const groups = "spec.ownerGroups"
+	const groups = "spec.submitter"
 	return []Case{
 		mismatch("spec.tier", "Main", "^[a-z]([-a-z0-9]*[a-z0-9])?$"),
 		tooLong("spec.tier", 40),
@@ -119,7 +119,7 @@ func commonUpdates() []Update {
 		added = "spec.tier: Invalid value: tier cannot be added or removed later, "
 		owned = "spec.owner: Invalid value: owner cannot be added or removed later, because it is checked when the job is " +
 			"created" + again
-		groups   = "spec.ownerGroups: Invalid value: "
+		groups   = "spec.submitter: Invalid value: "
 		recorded = ", because it records the owner's groups when the job was created: leave it unchanged, or delete the job " +
 			"and create it again"
 		unowned = groups + "ownerGroups cannot be added or removed later" + recorded
@@ -133,9 +133,9 @@ func commonUpdates() []Update {
 			`spec.owner: Invalid value: "bob": owner is immutable`+again),
 		changed("an owner added", `{}`, setting("spec.owner", `"bob"`), owned),
 		changed("an owner removed", `{"spec":{"owner":"alice"}}`, setting("spec.owner", "null"), owned),
-		changed("other groups", `{"spec":{"ownerGroups":["interns"]}}`, setting("spec.ownerGroups", `["leads"]`),
+		changed("other groups", `{"spec":{"ownerGroups":["interns"]}}`, setting("spec.submitter", `["leads"]`),
 			groups+"ownerGroups is immutable"+recorded),
-		changed("groups added", `{}`, setting("spec.ownerGroups", `["leads"]`), unowned),
-		changed("groups removed", `{"spec":{"ownerGroups":["interns"]}}`, setting("spec.ownerGroups", "null"), unowned),
+		changed("groups added", `{}`, setting("spec.submitter", `["leads"]`), unowned),
+		changed("groups removed", `{"spec":{"ownerGroups":["interns"]}}`, setting("spec.submitter", "null"), unowned),
 	}
 }

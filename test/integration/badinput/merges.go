@@ -114,7 +114,7 @@ func MergeUpdates() []Update {
 		changed("a ServiceAccount added", `{}`, named, account),
 		changed("a ServiceAccount added by the older field", `{}`, inPod("serviceAccount", `"merger"`), account),
 		changed("a ServiceAccount removed", named, inPod("serviceAccountName", "null"), account),
-		changed("another Secret", `{}`, setting("spec.store.credentialsSecretName", `"other"`), store),
+		changed("another Secret", `{}`, setting("spec.store.s3.credentialsRef", `"other"`), store),
 		changed("another folder", `{}`, setting("spec.store.full", `"other/"`), store),
 	})
 }

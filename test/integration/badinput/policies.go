@@ -8,19 +8,19 @@ import (
 // policies are the fields that say how a job runs, what is done about lost workers, and when it ends.
 func policies() []Case {
 	cases := []Case{
-		unknown("spec.elasticity.onRangeChange", "Never", "Wait", "Restart"),
+		unknown("spec.elasticity.rangeUpdate", "Never", "Wait", "Restart"),
 		unknown("spec.successPolicy", "All", "Master", "AllWorkers", "Any"),
 		unknown("spec.runPolicy.managedBy", "me", "tideline.io/elastictrainingjob-controller", "kueue.x-k8s.io/multikueue"),
 	}
 	cases = append(cases, within([]limits{
 		{"spec.checkpoint.graceSeconds", 0, 3600},
-		{"spec.runPolicy.activeDeadlineSeconds", 1, 31536000},
-		{"spec.runPolicy.belowMinTimeoutSeconds", 1, 31536000},
-		{"spec.runPolicy.forceDeleteAfterSeconds", 60, 86400},
-		{"spec.runPolicy.maxRestarts", 0, 100},
-		{"spec.runPolicy.schedulingTimeoutSeconds", 1, 31536000},
-		{"spec.runPolicy.ttlSecondsAfterFinished", 0, 31536000},
-		{"spec.runPolicy.windowSeconds", 60, 31536000},
+		{"spec.deadlines.activeSeconds", 1, 31536000},
+		{"spec.deadlines.belowMinSeconds", 1, 31536000},
+		{"spec.deadlines.forceDeleteSeconds", 60, 86400},
+		{"spec.restarts.max", 0, 100},
+		{"spec.deadlines.schedulingSeconds", 1, 31536000},
+		{"spec.cleanup.ttlSecondsAfterFinished", 0, 31536000},
+		{"spec.restarts.windowSeconds", 60, 31536000},
 	})...)
 	return append(cases, failureRules()...)
 }

@@ -135,7 +135,7 @@ func sizing() []Case {
 
 // caps are mistakes in what may be held at a time.
 func caps() []Case {
-	const hours = "spec.caps.gpuHours"
+	const hours = "spec.caps.acceleratorHours"
 	hour := func(what, fields, says string) Case {
 		return refused("a budget with "+what, setting(hours, "[{"+fields+"}]"), hours+"[0]."+says)
 	}

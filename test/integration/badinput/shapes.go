@@ -14,10 +14,10 @@ func shapes() []Case {
 	return []Case{
 		tooLong("spec.task", 63),
 		mismatch("spec.task", "CTR", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
-		tooSmall("spec.nprocPerNode", 0, 1),
-		tooLarge("spec.nprocPerNode", 257, 256),
-		unknown("spec.rendezvous.backend", "MPI", "C10d", "None"),
-		refused("ssh keys for torchrun", setting("spec.rendezvous.sshKeys", "true"), "spec.rendezvous.sshKeys: Invalid value: "+
+		tooSmall("spec.framework.nprocPerNode", 0, 1),
+		tooLarge("spec.framework.nprocPerNode", 257, 256),
+		unknown("spec.framework.type", "MPI", "C10d", "None"),
+		refused("ssh keys for torchrun", setting("spec.framework.ssh", "true"), "spec.framework.ssh: Invalid value: "+
 			"sshKeys needs backend None, because torchrun's workers do not log in to each other: set backend to None or remove sshKeys"),
 		unknown("spec.networkPolicy", "Open", "None", "Isolated"),
 		refused("isolated workers on the host's network",
@@ -50,8 +50,8 @@ func shapeUpdates() []Update {
 			"spec.master: Invalid value: master is immutable, "+follow),
 		changed("another model", `{"spec":{"accelerator":{"models":["A100"]}}}`, setting("spec.accelerator.models", `["H100"]`),
 			"spec.accelerator: Invalid value: accelerator is immutable, "+follow),
-		changed("another nprocPerNode", `{"spec":{"nprocPerNode":1}}`, setting("spec.nprocPerNode", "2"),
-			"spec.nprocPerNode: Invalid value: 2: nprocPerNode is immutable, "+read),
+		changed("another nprocPerNode", `{"spec":{"nprocPerNode":1}}`, setting("spec.framework.nprocPerNode", "2"),
+			"spec.framework.nprocPerNode: Invalid value: 2: nprocPerNode is immutable, "+read),
 		changed("another task", `{"spec":{"task":"ctr"}}`, setting("spec.task", `"rank"`),
 			`spec.task: Invalid value: "rank": task is immutable, `+carry),
 		changed("another network policy", `{}`, setting("spec.networkPolicy", `"Isolated"`), `spec.networkPolicy: Invalid value: `+

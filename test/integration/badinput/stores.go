@@ -6,7 +6,7 @@ const local = `"provider":"file","credentialsSecretName":null`
 // stores are mistakes in where a store is and who reads it.
 func stores() []Case {
 	const (
-		provider, bucket, secret = "spec.store.provider", "spec.store.bucket", "spec.store.credentialsSecretName"
+		provider, bucket, secret = "spec.store.provider", "spec.store.bucket", "spec.store.s3.credentialsRef"
 		needed                   = secret + ": Invalid value: a store of provider s3 needs credentialsSecretName: name a Secret of " +
 			"this namespace with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; the operator's own identity is never used"
 		foreign = provider + ": Invalid value: region, endpoint and credentialsSecretName are for provider s3 and not for provider " +

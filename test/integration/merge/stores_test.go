@@ -34,10 +34,10 @@ var _ = Describe("stores", func() {
 			p.Due(name, 90*time.Hour)
 			p.Create(p.merge(name).With(func(s *v1alpha1.MergeJobSpec) { change(&s.Store) }).Obj())
 		}
-		bad("wrong", func(s *v1alpha1.ModelStore) { s.CredentialsSecretName = "wrong" })
-		bad("none", func(s *v1alpha1.ModelStore) { s.CredentialsSecretName = "nobodys" })
-		bad("elsewhere", func(s *v1alpha1.ModelStore) { s.Endpoint = "http://169.254.169.254" })
-		bad("bucket", func(s *v1alpha1.ModelStore) { s.Bucket = "not-there" })
+		bad("wrong", func(s *v1alpha1.ModelStore) { s.S3.CredentialsRef.Name = "wrong" })
+		bad("none", func(s *v1alpha1.ModelStore) { s.S3.CredentialsRef.Name = "nobodys" })
+		bad("elsewhere", func(s *v1alpha1.ModelStore) { s.S3.Endpoint = "http://169.254.169.254" })
+		bad("bucket", func(s *v1alpha1.ModelStore) { s.S3.Bucket = "not-there" })
 		p.Create(p.merge("good").Obj())
 		for name, reason := range map[string]string{
 			"wrong": v1alpha1.ReasonStoreForbidden, "none": v1alpha1.ReasonCredentialsMissing,
@@ -60,7 +60,7 @@ var _ = Describe("stores", func() {
 		Eventually(p.running("busy")).Should(Equal(4))
 		down := serve(given.Outage, strings.TrimPrefix(given.Store.Endpoint, "http://"))
 		p.Create(p.merge("a").With(func(s *v1alpha1.MergeJobSpec) {
-			s.Store.Endpoint, s.Suspend = "http://"+given.Outage, true
+			s.Store.S3.Endpoint, s.Suspend = "http://"+given.Outage, true
 		}).Obj())
 		Eventually(p.FetchMerge("a")).Should(HaveField("Status.Weight", Not(BeNil())), "its store was read")
 		down()

@@ -53,10 +53,10 @@ var _ = Describe("Reservations", Serial, func() {
 
 		ads.DeleteJob("launch")
 		ads.Submit(ads.job("launch", 16, 16).Owner("alice").
-			With(func(job *v1alpha1.ElasticTrainingJob) { job.Spec.RunPolicy.Suspend = true }))
+			With(func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Suspend = true }))
 		Eventually(read("ads")).Should(heldFrom(v1alpha1.ReasonSuspended))
 		Expect(placeholders()).To(Equal(16))
-		ads.Patch(ads.Read("launch"), `{"spec":{"runPolicy":{"suspend":false}}}`)
+		ads.Patch(ads.Read("launch"), `{"spec":{"suspend":false}}`)
 		Eventually(ads.Fetch("launch")).Should(testutil.Train(16), "it claims the room now")
 		Eventually(read("ads")).Should(reserved(v1alpha1.ReservationHandedOver))
 	})

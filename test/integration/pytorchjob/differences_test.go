@@ -216,7 +216,7 @@ var differences = []difference{
 		seen: []seen{
 			{"23456", unset, all},
 		},
-		why: "`spec.rendezvous.port` takes its place",
+		why: "`spec.framework.port` takes its place",
 	},
 	{
 		what:   "initContainers",
@@ -352,7 +352,7 @@ var differences = []difference{
 		why: "The worker's index",
 	},
 	{
-		what: "label tideline.io/role",
+		what: "label tideline.io/part",
 		seen: []seen{
 			{unset, "core", withMaster},
 			{unset, "0: core, 1: core, 2: surplus, 3: surplus", []string{flexible}},

@@ -40,10 +40,10 @@ var _ = Describe("A report", Ordered, func() {
 		Expect(f.Client.Create(ctx, f.report("wrong", change))).To(MatchError(ContainSubstring(says)))
 	},
 		Entry("an address", func(r *v1alpha1.CostReport) {
-			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretName: "smtp", From: post.From, To: []string{"Ann <ann@example.com>"}}
+			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From, To: []string{"Ann <ann@example.com>"}}
 		}, `spec.mail.to[0]: Invalid value: "Ann <ann@example.com>"`),
 		Entry("nobody", func(r *v1alpha1.CostReport) {
-			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretName: "smtp", From: post.From}
+			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From}
 		}, "mail has no recipients: name some in to, or set personal"),
 		Entry("a window", func(r *v1alpha1.CostReport) { r.Spec.Window = &metav1.Duration{Duration: time.Minute} },
 			"window must be from 1h to 2208h, which are 92 days"),
@@ -83,9 +83,9 @@ var _ = Describe("A report", Ordered, func() {
 		Expect(f.Client.Create(ctx, configMap("people", "people.yaml", people))).To(Succeed())
 		f.post.Refuse(map[string]post.Reply{"gone@example.com": {Code: 550, Message: "no such user"}})
 		Expect(f.Client.Create(ctx, f.report("mailed", func(r *v1alpha1.CostReport) {
-			r.Spec.DirectoryRef = &v1alpha1.OperatorObject{Name: "people"}
+			r.Spec.DirectoryRef = &v1alpha1.ObjectRef{Name: "people"}
 			r.Spec.Mail = &v1alpha1.ReportMail{
-				SMTPSecretName: "smtp", From: post.From, To: []string{"gone@example.com", "leads@example.com"}, Personal: true,
+				SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From, To: []string{"gone@example.com", "leads@example.com"}, Personal: true,
 			}
 		}))).To(Succeed())
 		Eventually(f.read(ctx, "mailed")).Should(sayOfMail(v1alpha1.ReasonInvalidMailServer, "There is no Secret smtp"))

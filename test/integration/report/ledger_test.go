@@ -28,7 +28,7 @@ import (
 func twoDays(f *fixture) []ledger.Entries {
 	pod := ledger.Pod{
 		UID: "a", Namespace: "ads", Name: "ctr-worker-0", Node: "gpu-0", Profile: "ads", User: "alice",
-		Kind: v1alpha1.ElasticTrainingJobKind, Task: "ctr", Run: "1", Role: v1alpha1.RoleCore,
+		Kind: v1alpha1.ElasticTrainingJobKind, Task: "ctr", Run: "1", Role: v1alpha1.PartCore,
 		Resources: ledger.Resources{"nvidia.com/gpu": 1000},
 	}
 	lost, now := pod, time.Now()
@@ -135,7 +135,7 @@ var _ = Describe("A ledger", Ordered, func() {
 	It("behaviour 2: a lost file is begun anew, and a backup brings back reports and who has got them", func(ctx SpecContext) {
 		Expect(f.Client.Create(ctx, smtp("smtp", f.post.Secret))).To(Succeed())
 		r := f.report("weekly", func(r *v1alpha1.CostReport) {
-			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretName: "smtp", From: post.From, To: []string{"ann@example.com", "bob@example.com"}}
+			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From, To: []string{"ann@example.com", "bob@example.com"}}
 		})
 		Expect(f.Client.Create(ctx, r)).To(Succeed())
 		mailed := And(say(v1alpha1.ReasonReportMade, "EUR 480.00"), HaveField("Status.Mailed", "2/2"))

@@ -23,7 +23,7 @@ var _ = Describe("Mail of a report", Ordered, func() {
 	// mailedTo has a report mailed to people, by the server that a Secret names.
 	mailedTo := func(server string, people ...string) func(*v1alpha1.CostReport) {
 		return func(r *v1alpha1.CostReport) {
-			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretName: server, From: post.From, To: people}
+			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretRef: v1alpha1.ObjectRef{Name: server}, From: post.From, To: people}
 		}
 	}
 	// name has a Secret name a server until the spec ends.

@@ -60,9 +60,9 @@ func (truth *ran) busyWeek(f *fixture) []ledger.Entries {
 		inWeek := min(end.Unix(), f.until.Unix()) - max(begin.Unix(), from.Unix())
 		for i := range workers {
 			worker, price := pod, int64(2)
-			worker.UID, worker.Name, worker.Role = fmt.Sprintf("%d-%d", run, i), fmt.Sprintf("%d-worker-%d", run, i), v1alpha1.RoleCore
+			worker.UID, worker.Name, worker.Role = fmt.Sprintf("%d-%d", run, i), fmt.Sprintf("%d-worker-%d", run, i), v1alpha1.PartCore
 			if i > 1 {
-				worker.Role, price = v1alpha1.RoleSurplus, 1
+				worker.Role, price = v1alpha1.PartSurplus, 1
 			}
 			for _, key := range []string{"total/", "user/" + pod.User, "team/" + pod.Profile, "task/" + pod.Task} {
 				truth.cents[key] += inWeek * gpus * price

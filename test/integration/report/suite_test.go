@@ -138,7 +138,7 @@ func lastWeek(f *fixture) []ledger.Entries {
 			entries.Stays = append(entries.Stays, ledger.Stay{
 				Pod: ledger.Pod{
 					UID: fmt.Sprintf("%d-%d", i, n), Namespace: h.team, Name: fmt.Sprintf("%d-worker-%d", i, n), Node: "gpu-0",
-					Profile: h.team, User: h.user, Kind: h.kind, Task: h.task, Run: fmt.Sprintf("run-%d", i), Role: v1alpha1.RoleCore,
+					Profile: h.team, User: h.user, Kind: h.kind, Task: h.task, Run: fmt.Sprintf("run-%d", i), Role: v1alpha1.PartCore,
 					Model: "A100", Resources: ledger.Resources{"nvidia.com/gpu": 1000},
 				},
 				Begin: f.day, End: f.day.Add(length), Final: true, Outcome: h.outcome,
@@ -204,7 +204,7 @@ func (f *fixture) report(name string, change ...func(*v1alpha1.CostReport)) *v1a
 			v1alpha1.AnnotationReportUntil: f.until.Format(time.RFC3339),
 		}},
 		Spec: v1alpha1.CostReportSpec{
-			PriceListRef: v1alpha1.OperatorObject{Name: "prices"},
+			PriceListRef: v1alpha1.ObjectRef{Name: "prices"},
 			Schedule:     fmt.Sprintf("0 0 %d %d *", f.until.Day(), f.until.Month()),
 		},
 	}

@@ -125,7 +125,7 @@ func (f *fixture) record(ctx context.Context, midnight time.Time) error {
 		entries.Stays = append(entries.Stays, ledger.Stay{
 			Pod: ledger.Pod{
 				UID: string(uuid.NewUUID()), Namespace: f.Scenario.Namespace, Name: pod, Node: "gpu-0", Kind: v1alpha1.ElasticTrainingJobKind,
-				Task: p.task, Run: "1-1", Role: v1alpha1.RoleCore, Resources: ledger.Resources{"cpu": 16000, "nvidia.com/gpu": 1000},
+				Task: p.task, Run: "1-1", Role: v1alpha1.PartCore, Resources: ledger.Resources{"cpu": 16000, "nvidia.com/gpu": 1000},
 			},
 			Begin: begin, End: end, Final: true, Outcome: ledger.Succeeded,
 		})

@@ -159,7 +159,7 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 		for i := range 2 {
 			s.Hold("stops", i) // The simulated kubelet knows no grace period.
 		}
-		s.Patch(s.Read("stops"), `{"spec":{"runPolicy":{"suspend":true}}}`)
+		s.Patch(s.Read("stops"), `{"spec":{"suspend":true}}`)
 		Eventually(s.Fetch("stops")).Should(testutil.HaveReason(v1alpha1.ReasonSuspending), "its pods terminate")
 
 		s.Submit(starving(s, "b").Range(2, 2))

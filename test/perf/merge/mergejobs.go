@@ -56,7 +56,7 @@ func (p *pool) mergeJob(model int, store string) *v1alpha1.MergeJob {
 		Spec: v1alpha1.MergeJobSpec{
 			Pool:        p.name,
 			Schedule:    &v1alpha1.MergeSchedule{Interval: &metav1.Duration{Duration: p.clock.real(p.interval)}},
-			Store:       v1alpha1.ModelStore{Provider: v1alpha1.StoreFile, Bucket: store},
+			Store:       v1alpha1.ModelStore{Type: v1alpha1.StoreFile, File: &v1alpha1.FileStore{Path: store}},
 			MinReplicas: machines,
 			MaxReplicas: machines,
 			Template:    p.template(model),

@@ -130,7 +130,7 @@ func createAll(ctx context.Context, c client.Client, stores string, names []stri
 					return err
 				}
 				return c.Create(ctx, testutil.Merge(name).Pool(pool).Store(v1alpha1.ModelStore{
-					Provider: v1alpha1.StoreFile, Bucket: filepath.Join(stores, name),
+					Type: v1alpha1.StoreFile, File: &v1alpha1.FileStore{Path: filepath.Join(stores, name)},
 				}).Obj())
 			})
 		}

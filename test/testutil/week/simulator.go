@@ -177,9 +177,9 @@ func (s *simulator) run(of *work, begin time.Time, hours float64) run {
 	s.runs++
 	loss := cost.Loss{Of: of.owner(), For: e.roomFor}
 	for i := range of.core + of.surplus {
-		role, there := v1alpha1.RoleCore, at
+		role, there := v1alpha1.PartCore, at
 		if i >= of.core {
-			role = v1alpha1.RoleSurplus
+			role = v1alpha1.PartSurplus
 			there.begin = begin.Add(time.Duration(s.random.Float64() * float64(at.end.Sub(begin)))) // when there was room for it
 		}
 		s.stay(of, i, role, there, final, e.outcome)
@@ -188,7 +188,7 @@ func (s *simulator) run(of *work, begin time.Time, hours float64) run {
 			since = there.begin
 		}
 		loss.Pods = append(loss.Pods, cost.LostPods{
-			Number: 1, Since: since, Until: at.end, Surplus: role == v1alpha1.RoleSurplus, Model: of.model,
+			Number: 1, Since: since, Until: at.end, Surplus: role == v1alpha1.PartSurplus, Model: of.model,
 			Resources: cost.Resources(of.resources()),
 		})
 	}
