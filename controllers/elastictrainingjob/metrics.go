@@ -18,9 +18,9 @@ import (
 // Labels have few values, all known beforehand: tiers are those of the operator's configuration, all others are listed in
 // internal/training. Jobs, namespaces, users and queues are not labels, because their number grows with use.
 const (
-	labelTier, labelCause, labelReason, labelRole, labelPhase = "tier", "cause", "reason", "role", "phase"
+	labelTier, labelCause, labelReason, labelPart, labelPhase = "tier", "cause", "reason", "part", "phase"
 
-	roleCore, roleSurplus = "core", "surplus"
+	partCore, partSurplus = "core", "surplus"
 	// noTier is the label of a job whose tier is not, or no longer, in the configuration.
 	noTier = "unknown"
 )
@@ -164,7 +164,7 @@ func newGPUTime(tiers config.Tiers, now func() time.Time) *gpuTime {
 	g := &gpuTime{
 		desc: prometheus.NewDesc("tideline_gpu_seconds_total",
 			"Time that GPUs were held by ready workers, in GPU-seconds: of the core and of the surplus of jobs, by tier.",
-			[]string{labelRole, labelTier}, nil),
+			[]string{labelPart, labelTier}, nil),
 		now: now, jobs: map[types.NamespacedName]holding{}, tiers: map[string]*account{},
 	}
 	for _, tier := range tiers {
@@ -227,8 +227,8 @@ func (g *gpuTime) Collect(to chan<- prometheus.Metric) {
 	defer g.mu.Unlock()
 	for tier, a := range g.tiers {
 		a.settle(g.now())
-		to <- prometheus.MustNewConstMetric(g.desc, prometheus.CounterValue, a.coreSeconds, roleCore, tier)
-		to <- prometheus.MustNewConstMetric(g.desc, prometheus.CounterValue, a.surplusSeconds, roleSurplus, tier)
+		to <- prometheus.MustNewConstMetric(g.desc, prometheus.CounterValue, a.coreSeconds, partCore, tier)
+		to <- prometheus.MustNewConstMetric(g.desc, prometheus.CounterValue, a.surplusSeconds, partSurplus, tier)
 	}
 }
 

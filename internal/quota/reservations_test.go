@@ -211,8 +211,8 @@ func TestWhoTakesTheRoom(t *testing.T) {
 		},
 		"one that names no owner": {
 			change: func(t *Task) { t.Owner = "" }, phase: held, reason: v1alpha1.ReasonOtherOwner,
-			message: "Job ads-dev/launch has no owner, and the reservation is for alice. The job gets no room of it. Create the " +
-				"XX correct the reservation's jobRef.",
+			message: "Job ads-dev/launch has no owner, and the reservation is for alice. The job gets no room of it. Set " +
+				"spec.owner of the job to alice, or correct the reservation's jobRef.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -123,7 +123,7 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 		s.Fail("a", 1, 3, "out of luck")
 		Eventually(rise(`tideline_restarts_total{cause="error"}`)).Should(BeEquivalentTo(1), "one worker failed")
 		for _, role := range []string{"core", "surplus"} {
-			Eventually(rise(fmt.Sprintf("tideline_gpu_seconds_total{role=%q,tier=%q}", role, "small-traffic"))).
+			Eventually(rise(fmt.Sprintf("tideline_gpu_seconds_total{part=%q,tier=%q}", role, "small-traffic"))).
 				Should(BeNumerically(">", 1), "the %s held GPUs", role)
 		}
 		s.DeleteJob("a")

@@ -25,7 +25,7 @@ type pytorchJob = kubeflowv1.PyTorchJob
 // unlimited is said of every job that restarts and has no backoffLimit.
 const unlimited = "spec.runPolicy.backoffLimit is not set: training-operator restarts without end; Tideline fails the " +
 	"job at more " +
-	"than 10 restarts within 86400 s; set spec.runPolicy.maxRestarts, 100 at most, for more"
+	"than 10 restarts within 86400 s; set spec.restarts.max, 100 at most, for more"
 
 // role is a role of the good job: torchrun on one GPU.
 func role(replicas int32) *kubeflowv1.ReplicaSpec {
@@ -185,9 +185,9 @@ func TestReplicas(t *testing.T) {
 		"Master and workers": {func(*pytorchJob) {}, map[string]string{
 			"apiVersion": `"tideline.io/v1alpha1"`, "kind": `"ElasticTrainingJob"`,
 			"metadata.name": `"ctr"`, "metadata.namespace": `"ads"`,
-			"spec.minReplicas": "4", "spec.maxReplicas": "4", "spec.master": "null", "spec.successPolicy": "null",
-			"spec.failurePolicy": "null", "spec.nprocPerNode": "null", "spec.rendezvous": "{}",
-			"spec.runPolicy":  `{"cleanPodPolicy":"None"}`,
+			"spec.minReplicas": "4", "spec.maxReplicas": "4", "spec.master": "null", "spec.successPolicy": "{}",
+			"spec.failurePolicy": "null", "spec.framework": "{}",
+			"spec.cleanup":    `{"podPolicy":"None"}`,
 			trainer + ".name": `"trainer"`, trainer + ".env": `[{"name":"PYTHONUNBUFFERED","value":"1"}]`,
 		}, nil},
 		"replicas default to 1": {func(j *pytorchJob) { workerOf(j).Replicas = nil }, map[string]string{"spec.minReplicas": "2"}, nil},
@@ -195,13 +195,13 @@ func TestReplicas(t *testing.T) {
 			delete(j.Spec.PyTorchReplicaSpecs, worker)
 			masterOf(j).Template.Spec.Containers[0].Image = "master:1"
 		}, map[string]string{
-			"spec.minReplicas": "1", "spec.maxReplicas": "1", trainer + ".image": `"master:1"`, "spec.successPolicy": "null",
+			"spec.minReplicas": "1", "spec.maxReplicas": "1", trainer + ".image": `"master:1"`, "spec.successPolicy": "{}",
 		}, nil},
 		"workers alone": {noMaster, map[string]string{
-			"spec.minReplicas": "3", "spec.maxReplicas": "3", "spec.successPolicy": `"AllWorkers"`,
+			"spec.minReplicas": "3", "spec.maxReplicas": "3", "spec.successPolicy": `{"targets":[{"indexes":"0-"}]}`,
 		}, nil},
 		"elastic": {func(j *pytorchJob) { elastic(j) }, map[string]string{
-			"spec.minReplicas": "2", "spec.maxReplicas": "3", "spec.successPolicy": `"Any"`,
+			"spec.minReplicas": "2", "spec.maxReplicas": "3", "spec.successPolicy": `{"operator":"Any","targets":[{"indexes":"0-"}]}`,
 		}, nil},
 		"elastic, without bounds": {func(j *pytorchJob) { *elastic(j) = kubeflowv1.ElasticPolicy{} },
 			map[string]string{"spec.minReplicas": "3", "spec.maxReplicas": "3"}, nil},
@@ -216,7 +216,7 @@ func TestReplicas(t *testing.T) {
 				"the job starts when its minReplicas (2) fit, and grows up to maxReplicas (3); lower spec.maxReplicas if it must not " +
 				"grow so far"}},
 		"elastic, with a Master": {func(j *pytorchJob) { elastic(j); j.Spec.PyTorchReplicaSpecs[master] = role(1) }, map[string]string{
-			"spec.minReplicas": "3", "spec.maxReplicas": "4", "spec.successPolicy": "null",
+			"spec.minReplicas": "3", "spec.maxReplicas": "4", "spec.successPolicy": "{}",
 		}, []string{masterPath + " = 1: in an elastic job the Master is one more worker, so the range is 3 to 4 instead of 2 " +
 			"to 3; lower minReplicas and maxReplicas by one if the Master was counted in them"}},
 	})

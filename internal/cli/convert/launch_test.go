@@ -25,49 +25,51 @@ func TestProcesses(t *testing.T) {
 			})(j)
 		}
 	}
-	const path = "spec.nprocPerNode"
+	const path, processes = "spec.nprocPerNode", "spec.framework.nprocPerNode"
 	const python = torchPath + `.command = ["python","train.py"]: training-operator tells each pod its RANK, WORLD_SIZE, ` +
 		`MASTER_ADDR and MASTER_PORT; Tideline tells torchrun, which tells the processes that it starts; start it through ` +
 		`torchrun: command: [torchrun, train.py]`
 	start := func(n int) string {
-		return fmt.Sprintf("Tideline tells torchrun to start %d in each worker; set spec.nprocPerNode to the number that you want", n)
+		return fmt.Sprintf("Tideline tells torchrun to start %d in each worker; set spec.framework.nprocPerNode to the number "+
+			"that you want", n)
 	}
 	const auto = ": auto, training-operator's default, means one process for each CPU of a node without GPUs; "
 	const each = ": training-operator counts one process for each pod, so torchrun starts 1 in each worker of 4 GPUs; set " +
-		"spec.nprocPerNode to 4 if each process shall have one GPU"
+		"spec.framework.nprocPerNode to 4 if each process shall have one GPU"
 	check(t, map[string]rule{
-		"a number": {with("4", 0), map[string]string{path: "4"}, nil},
-		"the most": {with("256", 0), map[string]string{path: "256"}, nil},
-		"too many": {with("257", 0), map[string]string{path: "null"}, []string{path + " = 257: the number may be 1 " +
+		"a number": {with("4", 0), map[string]string{processes: "4"}, nil},
+		"the most": {with("256", 0), map[string]string{processes: "256"}, nil},
+		"too many": {with("257", 0), map[string]string{processes: "null"}, []string{path + " = 257: the number may be 1 " +
 			"to 256; it is left out, and " + start(1)}},
-		"none": {with("0", 2), map[string]string{path: "null"}, []string{path + " = 0: the number may be 1 to " +
+		"none": {with("0", 2), map[string]string{processes: "null"}, []string{path + " = 0: the number may be 1 to " +
 			"256; it is left out, and " + start(2)}},
-		"the elastic policy's": {func(j *pytorchJob) { elastic(j).NProcPerNode = ptr.To[int32](2) }, map[string]string{path: "2"}, nil},
+		"the elastic policy's": {func(j *pytorchJob) { elastic(j).NProcPerNode = ptr.To[int32](2) },
+			map[string]string{processes: "2"}, nil},
 		"the elastic policy's, too many": {func(j *pytorchJob) { elastic(j).NProcPerNode = ptr.To[int32](257) },
-			map[string]string{path: "null"},
+			map[string]string{processes: "null"},
 			[]string{"spec.elasticPolicy.nProcPerNode = 257: the number may be 1 to 256; it is left out, and " + start(1)}},
-		"auto with GPUs":     {with("auto", 4), map[string]string{path: "null"}, nil},
-		"auto without GPUs":  {with("auto", 0), map[string]string{path: "null"}, []string{path + " = auto" + auto + start(1)}},
-		"unset without GPUs": {with("", 0), map[string]string{path: "null"}, []string{path + " is not set" + auto + start(1)}},
+		"auto with GPUs":     {with("auto", 4), map[string]string{processes: "null"}, nil},
+		"auto without GPUs":  {with("auto", 0), map[string]string{processes: "null"}, []string{path + " = auto" + auto + start(1)}},
+		"unset without GPUs": {with("", 0), map[string]string{processes: "null"}, []string{path + " is not set" + auto + start(1)}},
 		"unset, elastic, by the image": {func(j *pytorchJob) {
 			elastic(j)
 			trainerOf(j).Command = nil
 			trainerOf(j).Resources = corev1.ResourceRequirements{}
 		}, nil,
 			[]string{path + " is not set" + auto + start(1)}},
-		"unset, by a script": {with("", 0, "python", "train.py"), map[string]string{path: "null"}, []string{python}},
-		"unset, by a script on GPUs": {with("", 4, "python", "train.py"), map[string]string{path: "1"},
+		"unset, by a script": {with("", 0, "python", "train.py"), map[string]string{processes: "null"}, []string{python}},
+		"unset, by a script on GPUs": {with("", 4, "python", "train.py"), map[string]string{processes: "1"},
 			[]string{path + " is not set" + each, python}},
-		"auto, by a script on GPUs": {with("auto", 4, "python", "train.py"), map[string]string{path: "1"},
+		"auto, by a script on GPUs": {with("auto", 4, "python", "train.py"), map[string]string{processes: "1"},
 			[]string{path + " = auto" + each, python}},
-		"two, by a script": {with("2", 4, "python", "train.py"), map[string]string{path: "2"},
+		"two, by a script": {with("2", 4, "python", "train.py"), map[string]string{processes: "2"},
 			[]string{path + " = 2: torchrun starts so many processes in each worker; let the script start none of its own", python}},
-		"cpu": {with("cpu", 2), map[string]string{path: "null"}, []string{path + " = cpu: it means one process " +
+		"cpu": {with("cpu", 2), map[string]string{processes: "null"}, []string{path + " = cpu: it means one process " +
 			"for each CPU of the node, however many the container may use; " + start(2)}},
-		"gpu": {with("gpu", 2), map[string]string{path: "null"}, nil},
-		"gpu without GPUs": {with("gpu", 0), map[string]string{path: "null"}, []string{path + " = gpu: the container asks for " +
+		"gpu": {with("gpu", 2), map[string]string{processes: "null"}, nil},
+		"gpu without GPUs": {with("gpu", 0), map[string]string{processes: "null"}, []string{path + " = gpu: the container asks for " +
 			"no GPUs that Tideline could count; " + start(1)}},
-		"a word": {with("many", 2), map[string]string{path: "null"}, []string{path + " = many: torchrun does not " +
+		"a word": {with("many", 2), map[string]string{processes: "null"}, []string{path + " = many: torchrun does not " +
 			"know it; it is left out, and " + start(2)}},
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-const limit = "it is spec.runPolicy.maxRestarts now: training-operator fails the job when the restarts of its running " +
+const limit = "it is spec.restarts.max now: training-operator fails the job when the restarts of its running " +
 	"containers reach it, Tideline when restarts within windowSeconds (86400) exceed it; evictions and lost nodes never count"
 
 func TestRunPolicy(t *testing.T) {
@@ -27,34 +27,34 @@ func TestRunPolicy(t *testing.T) {
 	const path, queue = "spec.runPolicy", ".schedulingPolicy.queue = "
 	const deadline = "training-operator counts from when it made the first pods, and looks only when something else happens to " +
 		"the job; Tideline has a timer, which runs only while the core trains; bound the wait for a place by " +
-		"spec.runPolicy.schedulingTimeoutSeconds"
+		"spec.deadlines.schedulingSeconds"
 	check(t, map[string]rule{
 		"cleanPodPolicy": {run(func(r *kubeflowv1.RunPolicy) { r.CleanPodPolicy = ptr.To(kubeflowv1.CleanPodPolicyAll) }),
-			map[string]string{path + ".cleanPodPolicy": `"All"`}, nil},
+			map[string]string{"spec.cleanup.podPolicy": `"All"`}, nil},
 		"ttl": {run(func(r *kubeflowv1.RunPolicy) { r.TTLSecondsAfterFinished = ptr.To[int32](0) }),
-			map[string]string{path + ".ttlSecondsAfterFinished": "0"}, nil},
+			map[string]string{"spec.cleanup.ttlSecondsAfterFinished": "0"}, nil},
 		"ttl of years": {run(func(r *kubeflowv1.RunPolicy) { r.TTLSecondsAfterFinished = ptr.To[int32](31536001) }),
-			map[string]string{path + ".ttlSecondsAfterFinished": "31536000"},
+			map[string]string{"spec.cleanup.ttlSecondsAfterFinished": "31536000"},
 			[]string{path + ".ttlSecondsAfterFinished = 31536001: it may be 31536000 at most, and is 31536000 now"}},
 		"deadline": {run(func(r *kubeflowv1.RunPolicy) { r.ActiveDeadlineSeconds = ptr.To[int64](60) }),
-			map[string]string{path + ".activeDeadlineSeconds": "60"}, []string{path + ".activeDeadlineSeconds = 60: " + deadline}},
+			map[string]string{"spec.deadlines.activeSeconds": "60"}, []string{path + ".activeDeadlineSeconds = 60: " + deadline}},
 		"deadline of ages": {run(func(r *kubeflowv1.RunPolicy) { r.ActiveDeadlineSeconds = ptr.To[int64](1 << 40) }),
-			map[string]string{path + ".activeDeadlineSeconds": "31536000"}, []string{
+			map[string]string{"spec.deadlines.activeSeconds": "31536000"}, []string{
 				path + ".activeDeadlineSeconds = 1099511627776: it may be 31536000 at most, and is 31536000 now",
 				path + ".activeDeadlineSeconds = 1099511627776: " + deadline}},
 		"backoffLimit": {run(func(r *kubeflowv1.RunPolicy) { r.BackoffLimit = ptr.To[int32](3) }),
-			map[string]string{path + ".maxRestarts": "3"}, []string{path + ".backoffLimit = 3: " + limit}},
+			map[string]string{"spec.restarts.max": "3"}, []string{path + ".backoffLimit = 3: " + limit}},
 		"backoffLimit beyond ours": {run(func(r *kubeflowv1.RunPolicy) { r.BackoffLimit = ptr.To[int32](101) }),
-			map[string]string{path + ".maxRestarts": "100"}, []string{
+			map[string]string{"spec.restarts.max": "100"}, []string{
 				path + ".backoffLimit = 101: it may be 100 at most, and is 100 now", path + ".backoffLimit = 101: " + limit}},
-		"suspend": {run(func(r *kubeflowv1.RunPolicy) { r.Suspend = ptr.To(true) }), map[string]string{path + ".suspend": "true"}, nil},
+		"suspend": {run(func(r *kubeflowv1.RunPolicy) { r.Suspend = ptr.To(true) }), map[string]string{"spec.suspend": "true"}, nil},
 		"managed by training-operator": {run(func(r *kubeflowv1.RunPolicy) { r.ManagedBy = ptr.To("kubeflow.org/training-operator") }),
-			map[string]string{path + ".managedBy": "null"}, nil},
+			nil, nil},
 		"managed by Kueue": {run(func(r *kubeflowv1.RunPolicy) { r.ManagedBy = ptr.To("kueue.x-k8s.io/multikueue") }),
-			map[string]string{path + ".managedBy": `"kueue.x-k8s.io/multikueue"`},
+			nil,
 			[]string{path + ".managedBy = kueue.x-k8s.io/multikueue: " +
-				"it is carried over; MultiKueue knows PyTorchJobs by itself, and ElasticTrainingJobs only when it is told; " +
-				"name ElasticTrainingJob among the external frameworks of Kueue's configuration"}},
+				"MultiKueue does not know ElasticTrainingJobs; it is left out, and the job runs in the cluster in which it is created; " +
+				"create the job in the cluster that shall run it"}},
 		"minAvailable of all": {scheduling(kubeflowv1.SchedulingPolicy{MinAvailable: ptr.To[int32](4)}), nil, nil},
 		"minAvailable": {scheduling(kubeflowv1.SchedulingPolicy{MinAvailable: ptr.To[int32](2)}),
 			map[string]string{"spec.minReplicas": "4"},
@@ -76,12 +76,12 @@ func TestRunPolicy(t *testing.T) {
 			[]string{path + ".schedulingPolicy.priorityClass = high: the priority follows from the tier; it is left out; set " +
 				"spec.tier, for example exploratory, small-traffic or main-traffic"}},
 		"scheduling timeout": {scheduling(kubeflowv1.SchedulingPolicy{ScheduleTimeoutSeconds: ptr.To[int32](90)}),
-			map[string]string{path + ".schedulingTimeoutSeconds": "90"},
+			map[string]string{"spec.deadlines.schedulingSeconds": "90"},
 			[]string{path + ".schedulingPolicy.scheduleTimeoutSeconds = 90: training-operator tells it to the coscheduling " +
 				"plugin, which tries again, and not to Volcano; Tideline fails the job when its core does not run within that time; " +
-				"remove spec.runPolicy.schedulingTimeoutSeconds if the job shall wait on"}},
+				"remove spec.deadlines.schedulingSeconds if the job shall wait on"}},
 		"scheduling timeout of 0": {scheduling(kubeflowv1.SchedulingPolicy{ScheduleTimeoutSeconds: ptr.To[int32](0)}),
-			map[string]string{path + ".schedulingTimeoutSeconds": "null"},
+			map[string]string{"spec.deadlines.schedulingSeconds": "null"},
 			[]string{path + ".schedulingPolicy.scheduleTimeoutSeconds = 0: it must be 1 or more; it is left out, and the job " +
 				"waits for ever"}},
 	})
@@ -126,6 +126,9 @@ func TestFailurePolicy(t *testing.T) {
 	codes := string(must(json.Marshal(permanent)))
 	const once = `{"name":"PET_MAX_RESTARTS","value":"0"}`
 	rule0 := "spec.failurePolicy.rules.0"
+	neverOf := func(indexes string) string {
+		return `{"action":"FailJob","name":"never-restart","onEvents":["PodFailed"],"targets":[{"indexes":"` + indexes + `"}]}`
+	}
 	check(t, map[string]rule{
 		"OnFailure": {set("OnFailure", "OnFailure"), map[string]string{"spec.failurePolicy": "null", trainer + ".env.1": "null"}, nil},
 		"Always":    {set("Always", "Always"), map[string]string{"spec.failurePolicy": "null"}, []string{workerPath + always}},
@@ -138,22 +141,22 @@ func TestFailurePolicy(t *testing.T) {
 			"spec.failurePolicy.rules.1": `{"action":"RestartWorker","name":"retryable","onEvents":["PodFailed"]}`,
 			"spec.failurePolicy.rules.2": "null", trainer + ".env.1": once,
 		}, []string{workerPath + exitCode}},
-		"ExitCode with a limit": {limited(set("OnFailure", "ExitCode"), 1), map[string]string{"spec.runPolicy.maxRestarts": "1"},
+		"ExitCode with a limit": {limited(set("OnFailure", "ExitCode"), 1), map[string]string{"spec.restarts.max": "1"},
 			[]string{"spec.runPolicy.backoffLimit = 1: " + limit + "; with restartPolicy ExitCode training-operator replaces pods " +
 				"that fail, and never reached it", workerPath + exitCode}},
-		"ExitCode with none to spare": {limited(set("OnFailure", "ExitCode"), 0), map[string]string{"spec.runPolicy.maxRestarts": "0"},
+		"ExitCode with none to spare": {limited(set("OnFailure", "ExitCode"), 0), map[string]string{"spec.restarts.max": "0"},
 			[]string{"spec.runPolicy.backoffLimit = 0: " + limit, workerPath + exitCode}},
 		"Master Never, workers OnFailure": {set("Never", ""), map[string]string{
-			"spec.failurePolicy.rules": `[{"action":"FailJob","name":"never-restart","onEvents":["PodFailed"],"onWorkers":"Master"}]`,
+			"spec.failurePolicy.rules": "[" + neverOf("0") + "]",
 		}, []string{masterPath + never}},
 		"Master ExitCode, workers Never": {set("ExitCode", "Never"), map[string]string{
-			rule0 + ".onWorkers": `"Master"`, "spec.failurePolicy.rules.1.onWorkers": `"Master"`,
-			"spec.failurePolicy.rules.2": `{"action":"FailJob","name":"never-restart","onEvents":["PodFailed"],"onWorkers":"Worker"}`,
+			rule0 + ".targets": `[{"indexes":"0"}]`, "spec.failurePolicy.rules.1.targets": `[{"indexes":"0"}]`,
+			"spec.failurePolicy.rules.2": neverOf("1-"),
 		}, []string{masterPath + exitCode, workerPath + never}},
 		"Master alone": {func(j *pytorchJob) {
 			delete(j.Spec.PyTorchReplicaSpecs, worker)
 			masterOf(j).RestartPolicy = "Never"
-		}, map[string]string{rule0 + ".onWorkers": "null"}, []string{masterPath + never}},
+		}, map[string]string{rule0 + ".targets": "null"}, []string{masterPath + never}},
 		"the template says how often": {func(j *pytorchJob) {
 			set("Never", "Never")(j)
 			both(j, func(t *corev1.PodTemplateSpec) {
@@ -180,7 +183,7 @@ func TestElasticPolicy(t *testing.T) {
 			}
 		})
 	}
-	const path, r = "spec.elasticPolicy", "spec.rendezvous"
+	const path, r = "spec.elasticPolicy", "spec.framework"
 	const malformed = ": torchrun could not tell its key from its value, or would cut it at a comma; it is left out; give " +
 		"it a key of lower-case letters, digits and underscores, and a value without commas, equals signs and spaces"
 	var many []string
@@ -193,7 +196,7 @@ func TestElasticPolicy(t *testing.T) {
 		"etcd": {with(func(e *kubeflowv1.ElasticPolicy) {
 			e.RDZVBackend = ptr.To(kubeflowv1.BackendETCDV2)
 			e.RDZVConf = []kubeflowv1.RDZVConf{{Key: "protocol", Value: "https"}, {Key: "join_timeout", Value: "900"}}
-		}), map[string]string{r: `{"joinTimeoutSeconds":900}`}, []string{
+		}), map[string]string{r: `{"torchrun":{"joinTimeoutSeconds":900}}`}, []string{
 			path + ".rdzvBackend = etcd-v2: the rendezvous is c10d's, with its store on worker 0; it is left out; remove the " +
 				"server of that backend if nothing else uses it",
 			path + ".rdzvConf[protocol] = https: it is for the backend etcd-v2, and the rendezvous is c10d's; it is left out"}},
@@ -214,7 +217,7 @@ func TestElasticPolicy(t *testing.T) {
 			[]string{path + `.metrics = [{"type":"Resource"}]: there is no HorizontalPodAutoscaler: the job grows to ` +
 				`spec.maxReplicas on what is free and gives way to waiting gangs; it is left out`}},
 		"few restarts": {with(func(e *kubeflowv1.ElasticPolicy) { e.MaxRestarts = ptr.To[int32](3) }),
-			map[string]string{trainer + ".env.1": `{"name":"PET_MAX_RESTARTS","value":"3"}`, "spec.runPolicy.maxRestarts": "null"},
+			map[string]string{trainer + ".env.1": `{"name":"PET_MAX_RESTARTS","value":"3"}`, "spec.restarts.max": "null"},
 			[]string{path + ".maxRestarts = 3: it is carried over as the variable PET_MAX_RESTARTS; each loss of a worker costs " +
 				"every other worker one of torchrun's restarts, and with too few of them a job that gives workers away stops; remove " +
 				"the variable for Tideline's 100"}},
@@ -227,17 +230,22 @@ func TestElasticPolicy(t *testing.T) {
 			trainer + ".env": `[{"name":"PYTHONUNBUFFERED","value":"1"},{"name":"PET_MAX_RESTARTS","value":"100"}]`,
 		}, nil},
 		"conf": {conf("close_timeout", "30", "keep_alive_interval", "5"),
-			map[string]string{r + ".rdzvConf": `[{"key":"close_timeout","value":"30"},{"key":"keep_alive_interval","value":"5"}]`}, nil},
+			map[string]string{
+				r + ".torchrun.rdzvConf": `[{"key":"close_timeout","value":"30"},{"key":"keep_alive_interval","value":"5"}]`,
+			}, nil},
 		"empty conf": {func(j *pytorchJob) { elastic(j).RDZVConf = []kubeflowv1.RDZVConf{} },
-			map[string]string{r + ".rdzvConf": "null"}, nil},
+			map[string]string{r + ".torchrun.rdzvConf": "null"}, nil},
 		"timeouts": {conf("join_timeout", "30", "last_call_timeout", "3600", "read_timeout", "300"),
-			map[string]string{r: `{"joinTimeoutSeconds":30,"lastCallTimeoutSeconds":3600,"readTimeoutSeconds":300}`}, nil},
+			map[string]string{r + ".torchrun": `{"joinTimeoutSeconds":30,"lastCallTimeoutSeconds":3600,"readTimeoutSeconds":300}`}, nil},
 		"timeouts out of range": {conf("join_timeout", "29", "last_call_timeout", "3601", "read_timeout", "60"),
 			map[string]string{r: "{}"}, []string{
-				path + ".rdzvConf[join_timeout] = 29: spec.framework.torchrun.joinTimeoutSeconds may be 30 to 86400; it is left out, and 600 s apply",
-				path + ".rdzvConf[last_call_timeout] = 3601: spec.framework.torchrun.lastCallTimeoutSeconds may be 1 to 3600; it is left out, " +
+				path + ".rdzvConf[join_timeout] = 29: spec.framework.torchrun.joinTimeoutSeconds may be 30 to 86400; it is left out, and " +
+					"600 s apply",
+				path + ".rdzvConf[last_call_timeout] = 3601: spec.framework.torchrun.lastCallTimeoutSeconds may be 1 to 3600; it is left " +
+					"out, " +
 					"and 30 s apply",
-				path + ".rdzvConf[read_timeout] = 60: spec.framework.torchrun.readTimeoutSeconds may be 300 to 86400; it is left out, and 300 " +
+				path + ".rdzvConf[read_timeout] = 60: spec.framework.torchrun.readTimeoutSeconds may be 300 to 86400; it is left out, " +
+					"and 300 " +
 					"s apply"}},
 		"a timeout that is no number": {conf("join_timeout", "10m"), map[string]string{r: "{}"},
 			[]string{path + ".rdzvConf[join_timeout] = 10m: spec.framework.torchrun.joinTimeoutSeconds may be 30 to 86400; it is left " +
@@ -245,14 +253,16 @@ func TestElasticPolicy(t *testing.T) {
 		"is_host": {conf("is_host", "1"), map[string]string{r: "{}"},
 			[]string{path + ".rdzvConf[is_host] = 1: Tideline tells worker 0 to host the store, and the others not to; it is left out"}},
 		"a key twice": {conf("close_timeout", "1", "close_timeout", "2"),
-			map[string]string{r + ".rdzvConf": `[{"key":"close_timeout","value":"2"}]`},
+			map[string]string{r + ".torchrun.rdzvConf": `[{"key":"close_timeout","value":"2"}]`},
 			[]string{path + ".rdzvConf[close_timeout] = 1: the key is given again, and the last one counts; it is left out"}},
 		"malformed keys": {conf("Close", "1", strings.Repeat("k", 65), "1"), map[string]string{r: "{}"},
 			[]string{path + ".rdzvConf[Close] = 1" + malformed, path + ".rdzvConf[" + strings.Repeat("k", 65) + "] = 1" + malformed}},
 		"malformed values": {conf("a", "1,2", "b", "", "c", strings.Repeat("v", 257)), map[string]string{r: "{}"},
 			[]string{path + ".rdzvConf[a] = 1,2" + malformed, path + `.rdzvConf[b] = ""` + malformed,
 				path + ".rdzvConf[c] = " + strings.Repeat("v", 79) + "…" + malformed}},
-		"too many pairs": {conf(many...), map[string]string{r + ".rdzvConf.15.key": `"k15"`, r + ".rdzvConf.16": "null"},
+		"too many pairs": {conf(many...), map[string]string{
+			r + ".torchrun.rdzvConf.15.key": `"k15"`, r + ".torchrun.rdzvConf.16": "null",
+		},
 			[]string{path + ".rdzvConf[k16] = v: spec.framework.torchrun.rdzvConf may have 16 pairs; it is left out"}},
 	})
 }

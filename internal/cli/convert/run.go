@@ -247,7 +247,11 @@ func marshal(job *v1alpha1.ElasticTrainingJob) ([]byte, error) {
 		return nil, err
 	}
 	delete(content, "status")
-	for _, field := range []string{"elasticity", "rendezvous", "runPolicy", "checkpoint"} {
+	dropEmpty(content, "spec", "elasticity", "growth")
+	dropEmpty(content, "spec", "elasticity", "shrink")
+	for _, field := range []string{
+		"elasticity", "framework", "restarts", "deadlines", "successPolicy", "cleanup", "checkpoint",
+	} {
 		dropEmpty(content, "spec", field)
 	}
 	dropEmpty(content, "spec", "template", "metadata")

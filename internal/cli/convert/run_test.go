@@ -51,12 +51,15 @@ kind: ElasticTrainingJob
 metadata:
   name: ` + name + `
 spec:
+  cleanup:
+    podPolicy: None
   maxReplicas: 1
   minReplicas: 1
-  runPolicy:
-    cleanPodPolicy: None
-    maxRestarts: 3
-  successPolicy: AllWorkers
+  restarts:
+    max: 3
+  successPolicy:
+    targets:
+    - indexes: 0-
   template:
     spec:
       containers:
@@ -76,7 +79,7 @@ spec:
 
 // limited is what is said of each document.
 func limited(where string) string {
-	return where + ": spec.runPolicy.backoffLimit = 3: it is spec.runPolicy.maxRestarts now: training-operator fails the " +
+	return where + ": spec.runPolicy.backoffLimit = 3: it is spec.restarts.max now: training-operator fails the " +
 		"job when the " +
 		"restarts of its running containers reach it, Tideline when restarts within windowSeconds (86400) exceed it; evictions and " +
 		"lost nodes never count\n"
@@ -250,7 +253,7 @@ func TestMarshalKeepsWhatMatters(t *testing.T) {
 			t.Errorf("%s\nlacks %s", written, kept)
 		}
 	}
-	for _, noise := range []string{"null", "status", "elasticity", "rendezvous", "checkpoint"} {
+	for _, noise := range []string{"null", "status", "elasticity", "framework", "deadlines", "successPolicy", "checkpoint"} {
 		if strings.Contains(string(written), noise) {
 			t.Errorf("%s\nhas %s", written, noise)
 		}

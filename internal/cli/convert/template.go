@@ -116,7 +116,7 @@ func (c *conversion) decidedFields(path string, spec *corev1.PodSpec) {
 		"use nodeSelector, for example kubernetes.io/hostname")
 	if len(spec.SchedulingGates) > 0 {
 		c.note(path+".schedulingGates", spec.SchedulingGates, "Volcano places no pod that a gate holds; they are left out",
-			"set runPolicy.suspend to hold the job back")
+			"set spec.suspend to hold the job back")
 		spec.SchedulingGates = nil
 	}
 	drop("hostname", &spec.Hostname, "each worker has the name of its pod, NAME-worker-INDEX; it is left out", "")

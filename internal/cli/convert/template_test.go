@@ -51,7 +51,7 @@ func TestTemplate(t *testing.T) {
 		"gates": {pod(func(s *corev1.PodSpec) { s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}} }),
 			map[string]string{spec + ".schedulingGates": "null"},
 			[]string{podPath + `.schedulingGates = [{"name":"example.com/later"}]: Volcano places no pod that a gate holds; they are ` +
-				`left out; set runPolicy.suspend to hold the job back`}},
+				`left out; set spec.suspend to hold the job back`}},
 		"host name": {pod(func(s *corev1.PodSpec) { s.Hostname, s.Subdomain = "h", "d" }),
 			map[string]string{spec + ".hostname": "null", spec + ".subdomain": "null"},
 			[]string{podPath + ".hostname = h: each worker has the name of its pod, NAME-worker-INDEX; it is left out",
@@ -212,7 +212,7 @@ func TestMaster(t *testing.T) {
 		"no resources": {first(func(t *corev1.PodTemplateSpec) { t.Spec.Containers[0].Resources = corev1.ResourceRequirements{} }),
 			map[string]string{"spec.master": `{"resources":{}}`},
 			[]string{torchPath + ".resources = {}: worker 0 has 0 GPUs and the others 1; Tideline tells torchrun to start 1 in " +
-				"each worker; give worker 0 as many, or set spec.nprocPerNode to the number that you want"}},
+				"each worker; give worker 0 as many, or set spec.framework.nprocPerNode to the number that you want"}},
 		"node selector": {func(j *pytorchJob) {
 			masterOf(j).Template.Spec.NodeSelector = map[string]string{"zone": "b", "disk": "ssd", "kind": "gpu"}
 			podOf(j).NodeSelector = map[string]string{"zone": "a", "kind": "gpu"}

@@ -77,12 +77,12 @@ var behaviours = []behaviour{
 		what: "no `backoffLimit`: a container fails 11 times", job: pyTorchJob(1, 1),
 		event:  exits(1, slices.Repeat([]int{1}, 11)...),
 		theirs: runs, ours: failed + oursRuns,
-		why: "`maxRestarts` is 10 within a day by default",
+		why: "`restarts.max` is 10 within a day by default",
 	},
 	{
 		what: "`backoffLimit: 2`: a container fails twice", job: pyTorchJob(1, 1, backoffLimit(2)), event: exits(1, 1, 1),
 		theirs: failed + nothing, ours: runs,
-		why: "Restarts must exceed `maxRestarts`, but only reach `backoffLimit`",
+		why: "Restarts must exceed `restarts.max`, but only reach `backoffLimit`",
 	},
 	{
 		what: "`backoffLimit: 2`: a container fails three times", job: pyTorchJob(1, 1, backoffLimit(2)), event: exits(1, 1, 1, 1),

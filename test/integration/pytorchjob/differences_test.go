@@ -140,7 +140,7 @@ var differences = []difference{
 		seen: []seen{
 			{unset, "600", all},
 		},
-		why: "From `rendezvous`, or Tideline's default",
+		why: "From `framework.torchrun`, or Tideline's default",
 	},
 	{
 		what:   "PET_RDZV_CONF's last_call_timeout",

@@ -310,10 +310,11 @@ func (s *side) found(host string) (string, error) {
 func (s *side) suspend() {
 	GinkgoHelper()
 	var job client.Object = &kubeflowv1.PyTorchJob{}
+	patch := `{"spec":{"runPolicy":{"suspend":true}}}`
 	if s.ours {
-		job = &v1alpha1.ElasticTrainingJob{}
+		job, patch = &v1alpha1.ElasticTrainingJob{}, `{"spec":{"suspend":true}}`
 	}
 	job.SetNamespace(s.Namespace)
 	job.SetName(jobName)
-	s.Patch(job, `{"spec":{"runPolicy":{"suspend":true}}}`)
+	s.Patch(job, patch)
 }
