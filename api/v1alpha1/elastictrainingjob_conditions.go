@@ -73,14 +73,14 @@ const (
 	// ReasonNodeUnreachable: a core worker has to leave a node that does not answer, and cannot be created anew before it has; or,
 	// of FullSize, a worker that is not asked to leave yet is on such a node.
 	ReasonNodeUnreachable = "NodeUnreachable"
-	// ReasonDeadlineExceeded: the job trained for activeDeadlineSeconds, recovery included.
+	// ReasonDeadlineExceeded: the job trained for deadlines.activeSeconds, recovery included.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
-	// ReasonSchedulingTimeout: the core waited for schedulingTimeoutSeconds.
+	// ReasonSchedulingTimeout: the core waited for deadlines.schedulingSeconds.
 	ReasonSchedulingTimeout = "SchedulingTimeout"
-	// ReasonBelowMinTimeout: for belowMinTimeoutSeconds the core was not whole, or a worker of it could not start for its image or
-	// configuration.
+	// ReasonBelowMinTimeout: for deadlines.belowMinSeconds the core was not whole, or a worker of it could not start for its image
+	// or configuration.
 	ReasonBelowMinTimeout = "BelowMinTimeout"
-	// ReasonTooManyRestarts: the job cost more restarts than maxRestarts within windowSeconds.
+	// ReasonTooManyRestarts: the job cost more restarts than restarts.max within restarts.windowSeconds.
 	ReasonTooManyRestarts = "TooManyRestarts"
 	// ReasonSameFailureTwice: a worker failed twice in the same way within ten minutes, without progress in between: exit code,
 	// reason and last line are equal, numbers in the line ignored.
@@ -115,7 +115,7 @@ const (
 
 	// ReasonInvalidSpec: the object breaks a rule of its own schema, and reached the API server while that rule was off.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonManagedByKueue: the job is labelled for Kueue, and managedBy does not leave it to Kueue.
+	// ReasonManagedByKueue: the job is labelled for Kueue, which does not know the kind.
 	ReasonManagedByKueue = "ManagedByKueue"
 	// ReasonUnknownTier: spec.tier is not a tier of the operator's configuration.
 	ReasonUnknownTier = "UnknownTier"

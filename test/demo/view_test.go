@@ -21,11 +21,11 @@ var (
 )
 
 // pod is worker i of a job of the given core, on a node.
-func pod(job sample, i int, role string) *corev1.Pod {
+func pod(job sample, i int, part string) *corev1.Pod {
 	name := job.name + "-worker-" + string(rune('0'+i))
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: types.UID(name), Labels: map[string]string{v1alpha1.LabelJob: job.name, v1alpha1.LabelPart: role},
+			Name: name, UID: types.UID(name), Labels: map[string]string{v1alpha1.LabelJob: job.name, v1alpha1.LabelPart: part},
 		},
 		Spec:   corev1.PodSpec{NodeName: "gpu-0"},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},

@@ -34,7 +34,7 @@ func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 		flags.Var(&period{value, most}, flagOf[path], usage+", a `duration` of whole seconds")
 	}
 	text("merges.localStores", &c.Merges.LocalStores,
-		"`folder` on the operator's machine below which MergeJobs may name stores (provider: file), for tests and demos; by default "+
+		"`folder` on the operator's machine below which MergeJobs may name stores (type: File), for tests and demos; by default "+
 			"they may name none")
 	text("metrics.bindAddress", &c.Metrics.BindAddress,
 		`address that serves Prometheus metrics, for example ":8080"; "0" serves none`)

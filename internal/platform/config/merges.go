@@ -15,8 +15,8 @@ type Merges struct {
 	// Endpoints are the S3 servers that a store may name, each as scheme://host or scheme://host:port, and aws for AWS's own.
 	// Default: aws.
 	Endpoints []string `json:"endpoints"`
-	// LocalStores is the folder of the operator's own file system in which the buckets of provider file must lie, an absolute path.
-	// Default: none, so that the provider is refused.
+	// LocalStores is the folder of the operator's own file system in which stores of type File must lie, an absolute path.
+	// Default: none, so that the type is refused.
 	LocalStores string `json:"localStores"`
 	// WaitingIntervalSeconds is how often the store of a merge that does not run is read, from 1 to 86400. Default: 600.
 	WaitingIntervalSeconds int32 `json:"waitingIntervalSeconds"`
@@ -57,7 +57,7 @@ func (m Merges) AllowsEndpoint(server string) bool {
 	})
 }
 
-// AllowsLocal is true if a bucket of provider file may be at the path: LocalStores itself or below it, as the paths are
+// AllowsLocal is true if a store of type File may be at the path: LocalStores itself or below it, as the paths are
 // written. The code that opens the bucket must check where links lead.
 func (m Merges) AllowsLocal(bucket string) bool {
 	if m.LocalStores == "" || !filepath.IsAbs(bucket) {
