@@ -163,6 +163,8 @@ type ReportMail struct {
 	// +optional
 	// +kubebuilder:default=false
 	Personal bool `json:"personal,omitempty"`
+
+	FormerMail `json:",inline"`
 }
 
 // CostReport reports regularly what was used in a window of time, by which users and teams, what it cost, and how much of

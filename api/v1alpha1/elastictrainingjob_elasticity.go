@@ -17,6 +17,8 @@ type Elasticity struct {
 	// +optional
 	// +kubebuilder:default=NextAttempt
 	RangeUpdate RangeUpdate `json:"rangeUpdate,omitempty"`
+
+	FormerElasticity `json:",inline"`
 }
 
 // Growth says which surplus workers are created, and when.

@@ -206,6 +206,8 @@ type FailureRule struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	Targets []WorkerTarget `json:"targets,omitzero"`
+
+	FormerRule `json:",inline"`
 }
 
 // FailureAction is what Tideline does about a lost worker.

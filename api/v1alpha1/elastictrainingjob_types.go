@@ -153,6 +153,8 @@ type ElasticTrainingJobSpec struct {
 	// +optional
 	// +kubebuilder:default=None
 	NetworkPolicy NetworkPolicy `json:"networkPolicy,omitempty"`
+
+	FormerJob `json:",inline"`
 }
 
 // NetworkPolicy says who may connect to workers.

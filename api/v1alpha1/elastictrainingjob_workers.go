@@ -153,6 +153,8 @@ type Accelerator struct {
 	// +optional
 	// +kubebuilder:default=Forbidden
 	Mixing ModelMixing `json:"mixing,omitempty"`
+
+	FormerAccelerator `json:",inline"`
 }
 
 // ModelMixing chooses whether workers of one attempt may run on different models.

@@ -54,6 +54,8 @@ type ProfileMember struct {
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	MaxTier string `json:"maxTier,omitempty"`
+
+	FormerMember `json:",inline"`
 }
 
 // OtherWorkloads chooses whether pods outside Tideline's jobs count.
@@ -95,6 +97,8 @@ type ProfileCaps struct {
 	// +optional
 	// +kubebuilder:default=Count
 	OtherWorkloads OtherWorkloads `json:"otherWorkloads,omitempty"`
+
+	FormerCaps `json:",inline"`
 }
 
 // OnExceeded chooses what happens to new jobs of a user who has used up a budget.

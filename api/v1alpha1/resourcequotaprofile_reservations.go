@@ -44,6 +44,8 @@ type ProfileReservation struct {
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Tier string `json:"tier,omitempty"`
+
+	FormerReservation `json:",inline"`
 }
 
 // ReservationPhase is the state of a reservation.

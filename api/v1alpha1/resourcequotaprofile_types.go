@@ -102,6 +102,8 @@ type ProfileQueue struct {
 	// +optional
 	// +kubebuilder:default=true
 	Reclaimable *bool `json:"reclaimable,omitempty"`
+
+	FormerQueue `json:",inline"`
 }
 
 // SurplusSharing chooses whether surplus of a queue takes part in fair sharing.

@@ -34,6 +34,9 @@ type descriptor struct {
 	Value        json.RawMessage
 }
 
+// formerName ends the description of a field that is refused, which no form should offer.
+const formerName = "is a former name, and refused."
+
 // descriptors describes each top-level field of a spec or a status, by name.
 func descriptors(
 	s apiextensionsv1.JSONSchemaProps, names map[string]string, show func(string, apiextensionsv1.JSONSchemaProps) []string,
@@ -41,6 +44,9 @@ func descriptors(
 	var all []descriptor
 	for _, path := range slices.Sorted(maps.Keys(s.Properties)) {
 		field := s.Properties[path]
+		if strings.HasSuffix(field.Description, formerName) {
+			continue
+		}
 		all = append(all, descriptor{
 			Path: path, DisplayName: displayName(names[path]), Description: sentence(field.Description), XDescriptors: show(path, field),
 		})
