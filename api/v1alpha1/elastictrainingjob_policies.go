@@ -139,7 +139,7 @@ type WorkerTarget struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*(-)?$`
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,4}(-[0-9]{1,4})?,)*[0-9]{1,4}(-([0-9]{1,4})?)?$`
 	Indexes string `json:"indexes"`
 }
 

@@ -1,12 +1,17 @@
 package v1alpha1
 
-// Field names that this version once had. The API server drops a field that the schema does not know before any rule or webhook
-// sees it, so that a spec with an old name would be accepted and lose what the field says. The schema therefore keeps each old
-// name, and refuses it with the new one.
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// This file has field names that v1alpha1 once had. The API server drops a field that the schema does not know before any rule
+// or webhook sees it, so that a spec with an old name would be accepted and lose what the field says. The schema therefore keeps
+// each old name, and refuses it with the new one.
 //
-// A name in an object without new required fields is refused by a CEL rule, which costs nothing while the field is absent. Where
-// an old object lacks a required field, the API server evaluates no CEL rules. A string is refused by a pattern there, whose words
-// are the message.
+// A CEL rule refuses most of them, and costs nothing while the field is absent. The API server evaluates no CEL rules for an
+// object that lacks a required field, as an old store, member or reservation does. There a pattern refuses the old string, and the
+// pattern's words are the message.
 
 // FormerObject is the value of a former name; its fields do not matter.
 type FormerObject struct{}
@@ -171,4 +176,14 @@ type FormerMail struct {
 	// +optional
 	// +kubebuilder:validation:Pattern=`smtpSecretName has a new name: write smtpSecretRef.name`
 	FormerSMTPSecretName *string `json:"smtpSecretName,omitempty"`
+}
+
+// UnmarshalJSON also reads a word, which the policy once was. It becomes the operator, which the schema then refuses: a client
+// that could not read one stored job could list none.
+func (p *SuccessPolicy) UnmarshalJSON(content []byte) error {
+	if bytes.HasPrefix(bytes.TrimSpace(content), []byte(`"`)) {
+		return json.Unmarshal(content, &p.Operator)
+	}
+	type plain SuccessPolicy
+	return json.Unmarshal(content, (*plain)(p))
 }

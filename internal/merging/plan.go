@@ -110,11 +110,17 @@ type description struct {
 	sentence string
 }
 
+// withReplicas is a spec with one pod where a definition without defaults admitted it without a number.
+func withReplicas(spec v1alpha1.MergeJobSpec) *v1alpha1.MergeJobSpec {
+	spec.MinReplicas, spec.MaxReplicas = max(spec.MinReplicas, 1), max(spec.MaxReplicas, 1)
+	return &spec
+}
+
 // Plan decides about all merges of a pool at once, so that at most one of them asks for its place at a time.
 func Plan(o Observed, now time.Time) Decision {
 	p := &planner{o: o, now: now}
 	for _, job := range o.Jobs {
-		t := &merge{state: &state{p: p, job: job, spec: &job.Object.Spec, st: job.Object.Status.DeepCopy()}}
+		t := &merge{state: &state{p: p, job: job, spec: withReplicas(job.Object.Spec), st: job.Object.Status.DeepCopy()}}
 		p.merges = append(p.merges, t)
 		t.recordFacts()
 		if t.st.Run != nil {

@@ -37,7 +37,7 @@ func (b boundary) String() string {
 var company = map[string]map[string]any{
 	"failurePolicy.rules[]":             {"action": "RestartWorker", "onEvents": []any{"PodFailed"}},
 	"failurePolicy.rules[].onExitCodes": {"operator": "In", "values": []any{1}},
-	"framework.torchrun.rdzvConf[]":             {"key": "close_timeout", "value": "30"},
+	"framework.torchrun.rdzvConf[]":     {"key": "close_timeout", "value": "30"},
 	"accelerator":                       {"models": []any{acceleratorModel}},
 	"master.resources.claims[]":         {"name": "none"},
 }
@@ -46,7 +46,7 @@ var company = map[string]map[string]any{
 const acceleratorModel = "H100"
 
 // siblings is what a field needs beside it.
-var siblings = map[string]map[string]any{"framework.ssh": {"backend": "None"}}
+var siblings = map[string]map[string]any{"framework.ssh": {"type": "Custom"}}
 
 // chosen are values of fields for which the schema has no bounds, because Kubernetes defines them, and of some fields of the
 // template, which has hundreds.

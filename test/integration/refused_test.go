@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"slices"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +16,9 @@ import (
 
 // That the lists of cases are whole is held by their own test.
 var _ = Describe("Bad input", func() {
-	refuse("scenario 14: is refused", v1alpha1.ElasticTrainingJobKind, badinput.Cases(), badinput.Updates())
-	refuse("bad input of merges: is refused", v1alpha1.MergeJobKind, badinput.MergeCases(), badinput.MergeUpdates())
+	refuse("scenario 14: is refused", v1alpha1.ElasticTrainingJobKind, badinput.Cases(), slices.Concat(badinput.Updates(), badinput.Accepted()))
+	refuse("bad input of merges: is refused", v1alpha1.MergeJobKind, badinput.MergeCases(),
+		slices.Concat(badinput.MergeUpdates(), badinput.AcceptedByMerges()))
 
 	It("scenario 14: a tier that the operator does not know stalls the job, and nothing is created", func() {
 		s := newScenario("tier", 2)
@@ -39,12 +42,20 @@ func refuse(name, kind string, cases []badinput.Case, updates []badinput.Update)
 	}
 
 	for _, u := range updates {
-		It(name+" as a change: "+u.What, func() {
+		how := " as a change: "
+		if u.Says == "" {
+			how = " otherwise, and accepted is the change: "
+		}
+		It(name+how+u.What, func() {
 			s := newScenario("s14")
 			o, err := u.Object(s.Namespace)
 			Expect(err).NotTo(HaveOccurred(), "the case is well formed")
 			s.Create(o)
 			err = s.Client.Patch(s.Context(), o, client.RawPatch(types.MergePatchType, []byte(u.Patch)))
+			if u.Says == "" {
+				Expect(err).NotTo(HaveOccurred(), "it is accepted")
+				return
+			}
 			Expect(err).To(MatchError(u.Refusal(o.GetName())), "the whole answer")
 		})
 	}

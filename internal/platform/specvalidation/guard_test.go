@@ -61,6 +61,12 @@ func TestCheck(t *testing.T) {
 		"ssh keys for MPI": {func(j *job) {
 			j.Spec.Framework.Type, j.Spec.Framework.SSH = v1alpha1.FrameworkCustom, v1alpha1.SSHKeyPair
 		}, nil},
+		"targets": {func(j *job) { j.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "all"}} },
+			[]string{"spec.successPolicy.targets[0].indexes", "all", "should match"}},
+		"a former name": {func(j *job) { j.Spec.FormerRunPolicy = &v1alpha1.FormerObject{} },
+			[]string{"spec.runPolicy: Invalid value: runPolicy has been split"}},
+		"a former name with the zero value": {func(j *job) { j.Spec.Elasticity.FormerCooldownSeconds = ptr.To[int32](0) },
+			[]string{"spec.elasticity.cooldownSeconds: Invalid value: 0: cooldownSeconds has moved"}},
 		"name": {func(j *job) { j.Name = "a.b" },
 			[]string{"metadata.name", "a.b", "DNS-1035"}},
 	} {

@@ -34,7 +34,7 @@ type Case struct {
 	Overwritten bool
 }
 
-// Update is a change of a valid job that is refused.
+// Update is a change of a valid job.
 type Update struct {
 	// Kind of the job.
 	Kind string
@@ -42,7 +42,7 @@ type Update struct {
 	What string
 	// Before is merged into a valid job when it is created, Patch into that.
 	Before, Patch string
-	// Says is the cause that is named.
+	// Says is the cause that is named; empty for a change that is accepted.
 	Says string
 }
 
@@ -58,7 +58,7 @@ var valid = map[string]string{
 		"metadata": {"name": "bad"},
 		"spec": {
 			"minReplicas": 2, "maxReplicas": 4, "template": {"spec": {"containers": [{"name": "merge", "image": "merge"}]}},
-			"store": {"provider": "s3", "bucket": "models", "credentialsSecretName": "model-store"}
+			"store": {"type": "S3", "s3": {"bucket": "models", "credentialsRef": {"name": "model-store"}}}
 		}
 	}`,
 	v1alpha1.ResourceQuotaProfileKind: `{

@@ -10,7 +10,7 @@ import (
 // Cases returns every case of ElasticTrainingJob.
 func Cases() []Case {
 	return casesOf(v1alpha1.ElasticTrainingJobKind, common(), ranges(), workers(), reservedVariables(), numbers(), rendezvousConf(),
-		words(), names(), shapes(), policies())
+		words(), names(), shapes(), policies(), formerNames())
 }
 
 // ranges are mistakes in the number of workers, and fields that a job lacks.
@@ -26,6 +26,8 @@ func ranges() []Case {
 			decoded(maximumOfZero, fmt.Sprintf(aboveMaximum, 2, 0)),
 		refused("minReplicas of 0", `{"spec":{"minReplicas":0}}`, minimumOfZero),
 		refused("maxReplicas of 0", `{"spec":{"maxReplicas":0}}`, maximumOfZero, fmt.Sprintf(aboveMaximum, 2, 0)),
+		tooSmall("spec.replicas", 0, 1).decoded(),
+		tooLarge("spec.replicas", 4097, 4096),
 	}
 }
 
@@ -69,7 +71,8 @@ func reservedVariables() []Case {
 }
 
 func rendezvousConf() []Case {
-	const list, key, value = "spec.framework.torchrun.rdzvConf", "spec.framework.torchrun.rdzvConf[0].key", "spec.framework.torchrun.rdzvConf[0].value"
+	const list = "spec.framework.torchrun.rdzvConf"
+	const key, value = list + "[0].key", list + "[0].value"
 	conf := func(what, elements, says string) Case {
 		return refused("rdzvConf: "+what, setting(list, elements), says)
 	}
@@ -92,8 +95,8 @@ func rendezvousConf() []Case {
 	}
 	for _, name := range []string{"is_host", "join_timeout", "last_call_timeout", "read_timeout"} {
 		cases = append(cases, conf(name, `[{"key":"`+name+`","value":"1"}]`, fmt.Sprintf(
-			"%s: Invalid value: %[2]q: key %[2]s is set by Tideline: remove it; the timeouts have fields of their own in spec.rendezvous",
-			key, name)))
+			"%s: Invalid value: %[2]q: key %[2]s is set by Tideline: remove it; the timeouts have fields of their own in "+
+				"spec.framework.torchrun", key, name)))
 	}
 	return cases
 }
@@ -103,7 +106,7 @@ func words() []Case {
 	return []Case{
 		unknown("spec.cleanup.podPolicy", "Some", "None", "Running", "All"),
 		unknown("spec.elasticity.shrink.initiator", "Somebody", "Auto", "Scheduler", "Operator"),
-		unknown("spec.elasticity.growth.mode", "Some", "All", "Fitting"),
+		unknown("spec.elasticity.growth.mode", "Some", "Always", "OnlyIfFits"),
 	}
 }
 
@@ -117,14 +120,4 @@ func names() []Case {
 		named("of a surplus group", "a-surplus", "", groups),
 		named("of a merge", "a-merge", "", groups),
 	}
-}
-
-// Updates returns every case of an immutable field of ElasticTrainingJob.
-func Updates() []Update {
-	const template = "spec.template: Invalid value: template is immutable, because running workers cannot follow it" + again
-	return updatesOf(v1alpha1.ElasticTrainingJobKind, commonUpdates(), []Update{
-		changed("another image", `{}`, inPod("containers", `[{"name":"trainer","image":"other"}]`), template),
-		changed("another port", `{}`, setting("spec.framework.port", "29401"), "spec.rendezvous: Invalid value: rendezvous is "+
-			"immutable, because running workers have read it when they started"+again),
-	}, shapeUpdates(), policyUpdates())
 }

@@ -18,6 +18,7 @@ type kind struct {
 	definition []byte
 	cases      []Case
 	updates    []Update
+	accepted   []Update
 	// rules is less than the schema has.
 	rules int
 	// empty is a job for the operator to read into.
@@ -26,13 +27,15 @@ type kind struct {
 
 var kinds = map[string]kind{
 	v1alpha1.ElasticTrainingJobKind: {
-		crd.ElasticTrainingJob, Cases(), Updates(), 60, func() any { return &v1alpha1.ElasticTrainingJob{} },
+		crd.ElasticTrainingJob, Cases(), Updates(), Accepted(), 140, func() any { return &v1alpha1.ElasticTrainingJob{} },
 	},
-	v1alpha1.MergeJobKind: {crd.MergeJob, MergeCases(), MergeUpdates(), 80, func() any { return &v1alpha1.MergeJob{} }},
+	v1alpha1.MergeJobKind: {
+		crd.MergeJob, MergeCases(), MergeUpdates(), AcceptedByMerges(), 90, func() any { return &v1alpha1.MergeJob{} },
+	},
 	v1alpha1.ResourceQuotaProfileKind: {
-		crd.ResourceQuotaProfile, ProfileCases(), nil, 25, func() any { return &v1alpha1.ResourceQuotaProfile{} },
+		crd.ResourceQuotaProfile, ProfileCases(), nil, nil, 80, func() any { return &v1alpha1.ResourceQuotaProfile{} },
 	},
-	v1alpha1.CostReportKind: {crd.CostReport, ReportCases(), nil, 40, func() any { return &v1alpha1.CostReport{} }},
+	v1alpha1.CostReportKind: {crd.CostReport, ReportCases(), nil, nil, 40, func() any { return &v1alpha1.CostReport{} }},
 }
 
 // Every rule of a schema has a case: whoever adds a rule adds the case in which it is seen.

@@ -86,18 +86,27 @@ func templates() []Case {
 
 // people are mistakes in whose a job is and how important it is.
 func people() []Case {
-	const groups = "spec.submitter"
+	const submitter, username, groups = "spec.submitter", "spec.submitter.username", "spec.submitter.groups"
+	by := func(what, fields string, says ...string) Case {
+		return refused("a submitter with "+what, setting(submitter, "{"+fields+"}"), says...)
+	}
+	grouped := func(what, list string, says ...string) Case {
+		return by(what, `"username":"u","groups":`+list, says...)
+	}
 	return []Case{
 		mismatch("spec.tier", "Main", "^[a-z]([-a-z0-9]*[a-z0-9])?$"),
 		tooLong("spec.tier", 40),
 		tooLong("spec.owner", 256),
-		refused("65 groups", setting(groups, many(65, `"g%d"`)), groups+": Too many: 65: must have at most 64 items").blind().
-			overwritten(),
-		refused("a group without a name", setting(groups, `[""]`), groups+`[0]: Invalid value: "": `+groups+"[0] in body should be at "+
-			"least 1 chars long").overwritten(),
-		refused("a group of 254 letters", setting(groups, `["`+strings.Repeat("g", 254)+`"]`),
-			groups+"[0]: Too long: may not be more than 253 bytes").blind().overwritten(),
-		refused("a group twice", setting(groups, `["g","g"]`), groups+`[1]: Duplicate value: "g"`).overwritten(),
+		by("no name", ``, username+": Required value").blind().decoded(tooShort(username)).overwritten(),
+		by("an empty name", `"username":""`, tooShort(username)).overwritten(),
+		by("a name of 257 letters", `"username":"`+strings.Repeat("u", 257)+`"`,
+			username+": Too long: may not be more than 256 bytes").blind(),
+		grouped("65 groups", many(65, `"g%d"`), groups+": Too many: 65: must have at most 64 items").blind(),
+		grouped("a group without a name", `[""]`,
+			groups+`[0]: Invalid value: "": `+groups+"[0] in body should be at least 1 chars long"),
+		grouped("a group of 254 letters", `["`+strings.Repeat("g", 254)+`"]`,
+			groups+"[0]: Too long: may not be more than 253 bytes").blind(),
+		grouped("a group twice", `["g","g"]`, groups+`[1]: Duplicate value: "g"`),
 		unknown("spec.sizing.mode", "Always", "Disabled", "Recommend", "Enforce"),
 	}
 }
@@ -109,33 +118,5 @@ func labels() []Case {
 	return []Case{
 		named("with a dot", "a.b", "", label),
 		named("that begins with a digit", "1a", "", label),
-	}
-}
-
-// commonUpdates are changes of what jobs of every kind have.
-func commonUpdates() []Update {
-	const (
-		tier  = "because pods carry its priority class from their creation" + again
-		added = "spec.tier: Invalid value: tier cannot be added or removed later, "
-		owned = "spec.owner: Invalid value: owner cannot be added or removed later, because it is checked when the job is " +
-			"created" + again
-		groups   = "spec.submitter: Invalid value: "
-		recorded = ", because it records the owner's groups when the job was created: leave it unchanged, or delete the job " +
-			"and create it again"
-		unowned = groups + "ownerGroups cannot be added or removed later" + recorded
-	)
-	return []Update{
-		changed("another tier", `{"spec":{"tier":"small-traffic"}}`, setting("spec.tier", `"exploratory"`),
-			`spec.tier: Invalid value: "exploratory": tier is immutable, `+tier),
-		changed("a tier added", `{}`, setting("spec.tier", `"exploratory"`), added+tier),
-		changed("a tier removed", `{"spec":{"tier":"small-traffic"}}`, setting("spec.tier", "null"), added+tier),
-		changed("another owner", `{"spec":{"owner":"alice"}}`, setting("spec.owner", `"bob"`),
-			`spec.owner: Invalid value: "bob": owner is immutable`+again),
-		changed("an owner added", `{}`, setting("spec.owner", `"bob"`), owned),
-		changed("an owner removed", `{"spec":{"owner":"alice"}}`, setting("spec.owner", "null"), owned),
-		changed("other groups", `{"spec":{"ownerGroups":["interns"]}}`, setting("spec.submitter", `["leads"]`),
-			groups+"ownerGroups is immutable"+recorded),
-		changed("groups added", `{}`, setting("spec.submitter", `["leads"]`), unowned),
-		changed("groups removed", `{"spec":{"ownerGroups":["interns"]}}`, setting("spec.submitter", "null"), unowned),
 	}
 }

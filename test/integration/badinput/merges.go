@@ -9,7 +9,7 @@ import (
 
 // MergeCases returns every case of MergeJob.
 func MergeCases() []Case {
-	return casesOf(v1alpha1.MergeJobKind, common(), merges(), schedules(), mergePods(), stores(), folders())
+	return casesOf(v1alpha1.MergeJobKind, common(), merges(), schedules(), mergePods(), stores(), folders(), formerMergeNames())
 }
 
 // merges are mistakes in what is merged, where, and how often it is tried.
@@ -17,10 +17,11 @@ func merges() []Case {
 	const long = "is too long (%d characters): the longest pod name, NAME-merge-%d, must not exceed 63 characters; " +
 		"shorten the name to %d characters or fewer"
 	return append([]Case{
-		refused("no spec", `{"spec":null}`, "spec: Required value").blind().decoded(maximumOfZero, minimumOfZero,
-			tooShort("spec.store.bucket"), unsupported("spec.store.provider", "", "s3", "file"), noContainers),
-		refused("minReplicas of 0", `{"spec":{"minReplicas":0}}`, minimumOfZero),
-		refused("maxReplicas of 0", `{"spec":{"maxReplicas":0}}`, maximumOfZero, fmt.Sprintf(aboveMaximum, 2, 0)),
+		refused("no spec", `{"spec":null}`, "spec: Required value").blind().decoded(
+			unsupported("spec.store.type", "", "S3", "File"), noContainers),
+		refused("minReplicas of 0", `{"spec":{"minReplicas":0}}`, minimumOfZero).decoded(),
+		refused("maxReplicas of 0", `{"spec":{"maxReplicas":0}}`, maximumOfZero, fmt.Sprintf(aboveMaximum, 2, 0)).decoded(
+			fmt.Sprintf(aboveMaximum, 2, 1)),
 		named("of 56 characters", strings.Repeat("a", 56), "", fmt.Sprintf(long, 56, 3, 55)),
 		named("of 55 characters with 11 pods", strings.Repeat("a", 55), `,"spec":{"maxReplicas":11}`, fmt.Sprintf(long, 55, 10, 54)),
 		empty("spec.model").decoded(),
@@ -92,29 +93,4 @@ func mergePods() []Case {
 		refused("a label of Tideline's", `{"spec":{"template":{"metadata":{"labels":{"tideline.io/merge":"other"}}}}}`,
 			"spec.template.metadata.labels: Invalid value: label tideline.io/merge is set by Tideline: remove it"),
 	}
-}
-
-// MergeUpdates returns every case of an immutable field of MergeJob.
-func MergeUpdates() []Update {
-	const (
-		model = "spec.model: Invalid value: model cannot be added or removed later, because the job's history belongs " +
-			"to it" + again
-		account = "spec.template.spec.serviceAccountName: Invalid value: serviceAccountName cannot change, because Tideline checks " +
-			"the creator's right to it only once" + again
-		store = "spec.store: Invalid value: store is immutable, because Tideline checks the creator's right to its Secret only " +
-			"once, and the history belongs to this store" + again
-	)
-	modelled, named := setting("spec.model", `"ctr"`), inPod("serviceAccountName", `"merger"`)
-	return updatesOf(v1alpha1.MergeJobKind, commonUpdates(), []Update{
-		changed("another model", modelled, setting("spec.model", `"ctr2"`),
-			`spec.model: Invalid value: "ctr2": model is immutable`+again),
-		changed("a model added", `{}`, modelled, model),
-		changed("a model removed", modelled, setting("spec.model", "null"), model),
-		changed("another ServiceAccount", named, inPod("serviceAccountName", `"mighty"`), account),
-		changed("a ServiceAccount added", `{}`, named, account),
-		changed("a ServiceAccount added by the older field", `{}`, inPod("serviceAccount", `"merger"`), account),
-		changed("a ServiceAccount removed", named, inPod("serviceAccountName", "null"), account),
-		changed("another Secret", `{}`, setting("spec.store.s3.credentialsRef", `"other"`), store),
-		changed("another folder", `{}`, setting("spec.store.full", `"other/"`), store),
-	})
 }

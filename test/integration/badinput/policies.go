@@ -2,15 +2,15 @@ package badinput
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
 // policies are the fields that say how a job runs, what is done about lost workers, and when it ends.
 func policies() []Case {
 	cases := []Case{
-		unknown("spec.elasticity.rangeUpdate", "Never", "Wait", "Restart"),
-		unknown("spec.successPolicy", "All", "Master", "AllWorkers", "Any"),
-		unknown("spec.runPolicy.managedBy", "me", "tideline.io/elastictrainingjob-controller", "kueue.x-k8s.io/multikueue"),
+		unknown("spec.elasticity.rangeUpdate", "Never", "NextAttempt", "Restart"),
+		unknown("spec.successPolicy.operator", "Some", "All", "Any"),
 	}
 	cases = append(cases, within([]limits{
 		{"spec.checkpoint.graceSeconds", 0, 3600},
@@ -22,7 +22,27 @@ func policies() []Case {
 		{"spec.cleanup.ttlSecondsAfterFinished", 0, 31536000},
 		{"spec.restarts.windowSeconds", 60, 31536000},
 	})...)
-	return append(cases, failureRules()...)
+	cases = append(cases, successTargets()...)
+	return append(append(cases, failureRules()...), failureTargets()...)
+}
+
+// successTargets are mistakes in the workers whose success counts.
+func successTargets() []Case {
+	const list = "spec.successPolicy.targets"
+	with := func(what, targets string, says ...string) Case {
+		return refused("a success policy with "+what, setting(list, targets), says...)
+	}
+	return append(targetsOf(list, with), with("no targets", `[]`, tooFew(list)).decoded())
+}
+
+// failureTargets are mistakes in the workers that a failure rule is for.
+func failureTargets() []Case {
+	const rules, list = "spec.failurePolicy.rules", "spec.failurePolicy.rules[0].targets"
+	with := func(what, targets string, says ...string) Case {
+		rule := `[{"action":"FailJob","onEvents":["PodFailed"],"targets":` + targets + `}]`
+		return refused("a failure rule with "+what, setting(rules, rule), says...)
+	}
+	return append(targetsOf(list, with), with("no targets", `[]`, tooFew(list)))
 }
 
 // failureRules are mistakes in a rule of the failure policy.
@@ -43,14 +63,12 @@ func failureRules() []Case {
 	return append([]Case{
 		refused("33 failure rules", setting(rules, many(33, `{"name":"r%d","action":"Ignore","onEvents":["PodFailed"]}`)),
 			rules+": Too many: 33: must have at most 32 items").blind(),
-		refused("a failure rule that matches nothing", setting(rules, `[{"action":"FailJob","onWorkers":"Master"}]`),
+		refused("a failure rule that matches nothing", setting(rules, `[{"action":"FailJob","targets":[{"indexes":"0"}]}]`),
 			rule+": Invalid value: a rule must say what it matches: set onEvents, onExitCodes, onPodConditions or onReasons"),
 		anAction("no action", "", "Required value").decoded(rule + `.action: Unsupported value: "": ` + actions),
 		anAction("an unknown action", `,"action":"Retry"`, `Unsupported value: "Retry": `+actions),
 		ruled("a name of 65 letters", `"onEvents":["PodFailed"],"name":"`+strings.Repeat("n", 65)+`"`,
 			rule+".name: Too long: may not be more than 64 bytes").blind(),
-		ruled("unknown workers", `"onEvents":["PodFailed"],"onWorkers":"Some"`,
-			rule+`.onWorkers: Unsupported value: "Some": supported values: "Master", "Worker"`).blind(),
 		ruled("an unknown event", `"onEvents":["PodLost"]`, rule+`.onEvents[0]: Unsupported value: "PodLost": `+events).blind(),
 		ruled("no events", `"onEvents":[]`, tooFew(rule+".onEvents")),
 		ruled("5 events", `"onEvents":["PodFailed","PodEvicted","NodeLost","TaskCompleted","PodFailed"]`,
@@ -89,29 +107,27 @@ func exitCodes(rules, path string) []Case {
 	}
 }
 
+// targetsOf are mistakes in a list of targets at a path, which with puts into a patch.
+func targetsOf(path string, with func(what, targets string, says ...string) Case) []Case {
+	indexes := path + "[0].indexes"
+	const pattern = `^([0-9]{1,4}(-[0-9]{1,4})?,)*[0-9]{1,4}(-([0-9]{1,4})?)?$`
+	wrong := func(value string) string {
+		return fmt.Sprintf("%[1]s: Invalid value: %[2]q: %[1]s in body should match '%[3]s'", indexes, value, pattern)
+	}
+	cases := []Case{
+		with("9 targets", many(9, `{"indexes":"%d"}`), path+": Too many: 9: must have at most 8 items").blind(),
+		with("a target without indexes", `[{}]`, indexes+": Required value").blind().decoded(tooShort(indexes)),
+		with("empty indexes", `[{"indexes":""}]`, tooShort(indexes)),
+		with("indexes of 257 letters", `[{"indexes":"`+strings.Repeat("1,", 128)+`1"}]`,
+			indexes+": Too long: may not be more than 256 bytes").blind(),
+	}
+	for _, value := range []string{"all", "0..3", "1, 2", "10000", "-3", "0-3-", "8-,9"} {
+		cases = append(cases, with("indexes "+value, `[{"indexes":`+strconv.Quote(value)+`}]`, wrong(value)))
+	}
+	return cases
+}
+
 // tooFew are the words for an empty list.
 func tooFew(path string) string {
 	return fmt.Sprintf("%[1]s: Invalid value: 0: %[1]s in body should have at least 1 items", path)
-}
-
-// policyUpdates are changes of them.
-func policyUpdates() []Update {
-	const (
-		checkpoint = "spec.checkpoint: Invalid value: checkpoint is immutable, because pods have read it when they were created" + again
-		inCharge   = "because two controllers would act on one job" + again
-		added      = "spec.runPolicy.managedBy: Invalid value: managedBy cannot be added or removed later, " + inCharge
-		kueue      = `{"spec":{"runPolicy":{"managedBy":"kueue.x-k8s.io/multikueue"}}}`
-		tideline   = `"tideline.io/elastictrainingjob-controller"`
-	)
-	return []Update{
-		changed("another grace", `{"spec":{"checkpoint":{"graceSeconds":30}}}`, setting("spec.checkpoint.graceSeconds", "60"),
-			checkpoint),
-		changed("a checkpoint added", `{}`, setting("spec.checkpoint.graceSeconds", "60"), checkpoint),
-		changed("a checkpoint removed", `{"spec":{"checkpoint":{"graceSeconds":30}}}`, setting("spec.checkpoint", "null"), checkpoint),
-		changed("another managedBy", kueue, setting("spec.runPolicy.managedBy", tideline),
-			`spec.runPolicy.managedBy: Invalid value: `+tideline+`: managedBy is immutable, `+inCharge),
-		changed("a managedBy added", `{}`, kueue, added),
-		changed("a managedBy removed", kueue, setting("spec.runPolicy.managedBy", "null"), added),
-		changed("a run policy with managedBy removed", kueue, setting("spec.runPolicy", "null"), added),
-	}
 }

@@ -10,7 +10,7 @@ import (
 // ProfileCases returns every case of ResourceQuotaProfile.
 func ProfileCases() []Case {
 	return casesOf(v1alpha1.ResourceQuotaProfileKind,
-		profileNames(), selectors(), shares(), lists(), members(), caps(), sizing(), reservations())
+		profileNames(), selectors(), shares(), lists(), members(), caps(), sizing(), reservations(), formerProfileNames())
 }
 
 func profileNames() []Case {
@@ -61,6 +61,7 @@ func shares() []Case {
 	return append(cases,
 		tooLong(parent, 63),
 		mismatch(parent, "Research", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+		unknown("spec.queue.surplusSharing", "Some", "Fair", "Excluded"),
 		refused("its own parent", setting(parent, `"bad"`),
 			parent+`: Invalid value: parent (bad) is the profile's own queue: name another, or leave parent out`),
 	)
@@ -89,28 +90,27 @@ func lists() []Case {
 
 // members are mistakes in who is of the team.
 func members() []Case {
-	const list, tier = "spec.members", "^[a-z]([-a-z0-9]*[a-z0-9])?$"
-	const either = list + "[0]: Invalid value: a member is either a user or a group: set one of user and group, and leave the " +
-		"other out"
+	const list, tier, kinds = "spec.members", "^[a-z]([-a-z0-9]*[a-z0-9])?$", `supported values: "User", "Group"`
+	const name = list + "[0].name"
 	one := func(what, fields, says string) Case {
 		return refused("a member with "+what, setting(list, "[{"+fields+"}]"), list+"[0]."+says)
 	}
 	return []Case{
-		refused("257 members", setting(list, many(257, `{"user":"u%d"}`)), list+": Too many: 257: must have at most 256 items").blind(),
-		refused("a member with no name", setting(list, `[{"standing":"staff"}]`), either),
-		refused("a member with two names", setting(list, `[{"user":"u","group":"g"}]`), either),
-		one("an empty name", `"user":""`, `user: Invalid value: "": `+list+"[0].user in body should be at least 1 chars long").
-			decoded(either),
-		one("an empty group", `"group":""`, `group: Invalid value: "": `+list+"[0].group in body should be at least 1 chars long").
-			decoded(either),
-		one("a name of 254 letters", `"user":"`+strings.Repeat("u", 254)+`"`, "user: Too long: may not be more than 253 bytes").blind(),
-		one("a group of 254 letters", `"group":"`+strings.Repeat("g", 254)+`"`, "group: Too long: may not be more than 253 bytes").
-			blind(),
-		one("an unknown standing", `"user":"u","standing":"boss"`,
-			`standing: Unsupported value: "boss": supported values: "senior", "staff", "intern"`).blind(),
-		one("a tier in capitals", `"user":"u","maxTier":"Main"`,
+		refused("257 members", setting(list, many(257, `{"kind":"User","name":"u%d"}`)),
+			list+": Too many: 257: must have at most 256 items").blind(),
+		refused("a member twice", setting(list, `[{"kind":"User","name":"u"},{"kind":"User","name":"u"}]`),
+			list+`[1]: Duplicate value: {"kind":"User","name":"u"}`),
+		one("no kind", `"name":"u"`, "kind: Required value").blind().decoded(list + `[0].kind: Unsupported value: "": ` + kinds),
+		one("an unknown kind", `"kind":"Robot","name":"u"`, `kind: Unsupported value: "Robot": `+kinds).blind(),
+		one("no name", `"kind":"User"`, "name: Required value").blind().decoded(tooShort(name)),
+		refused("a member with an empty name", setting(list, `[{"kind":"Group","name":""}]`), tooShort(name)),
+		one("a name of 254 letters", `"kind":"User","name":"`+strings.Repeat("u", 254)+`"`,
+			"name: Too long: may not be more than 253 bytes").blind(),
+		one("an unknown standing", `"kind":"User","name":"u","standing":"Boss"`,
+			`standing: Unsupported value: "Boss": supported values: "Senior", "Staff", "Intern"`).blind(),
+		one("a tier in capitals", `"kind":"User","name":"u","maxTier":"Main"`,
 			`maxTier: Invalid value: "Main": `+list+`[0].maxTier in body should match '`+tier+`'`),
-		one("a tier of 41 letters", `"user":"u","maxTier":"`+strings.Repeat("t", 41)+`"`,
+		one("a tier of 41 letters", `"kind":"User","name":"u","maxTier":"`+strings.Repeat("t", 41)+`"`,
 			"maxTier: Too long: may not be more than 40 bytes").blind(),
 	}
 }
@@ -188,7 +188,8 @@ func caps() []Case {
 // reservations are mistakes in what is held for somebody.
 func reservations() []Case {
 	const list, tier, label = "spec.reservations", "^[a-z]([-a-z0-9]*[a-z0-9])?$", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-	const whole = `"name":"a","replicas":1,"resources":{"cpu":1},"until":"2026-12-01T00:00:00Z","forTask":"t","forOwner":"ivy"`
+	const job = list + "[0].jobRef.name"
+	const whole = `"name":"a","replicas":1,"resources":{"cpu":1},"until":"2026-12-01T00:00:00Z","jobRef":{"name":"t"},"owner":"ivy"`
 	one := func(what, from, to, says string) Case {
 		return refused("a reservation with "+what, setting(list, "[{"+strings.Replace(whole, from, to, 1)+"}]"), list+"[0]."+says)
 	}
@@ -208,14 +209,12 @@ func reservations() []Case {
 			list + `[0].replicas: Invalid value: 0: ` + list + `[0].replicas in body should be greater than or equal to 1`),
 		one("resources missing", `"resources":{"cpu":1},`, ``, "resources: Required value").blind(),
 		one("no end", `"until":"2026-12-01T00:00:00Z",`, ``, "until: Required value").blind(),
-		one("no owner", `,"forOwner":"ivy"`, ``, "forOwner: Required value").blind().decoded(
-			list + `[0].forOwner: Invalid value: "": ` + list + "[0].forOwner in body should be at least 1 chars long"),
-		one("an owner without a name", `"ivy"`, `""`,
-			`forOwner: Invalid value: "": `+list+"[0].forOwner in body should be at least 1 chars long"),
+		one("no owner", `,"owner":"ivy"`, ``, "owner: Required value").blind().decoded(tooShort(list + "[0].owner")),
+		one("an owner without a name", `"ivy"`, `""`, strings.TrimPrefix(tooShort(list+"[0].owner"), list+"[0].")),
 		one("an owner of 254 letters", `"ivy"`, `"`+strings.Repeat("i", 254)+`"`,
-			"forOwner: Too long: may not be more than 253 bytes").blind(),
-		one("no task", `,"forTask":"t"`, ``, "forTask: Required value").blind().decoded(
-			list + `[0].forTask: Invalid value: "": ` + list + "[0].forTask in body should be at least 1 chars long"),
+			"owner: Too long: may not be more than 253 bytes").blind(),
+		one("no job", `,"jobRef":{"name":"t"}`, ``, "jobRef: Required value").blind().decoded(tooShort(job)),
+		one("a job that is not named", `{"name":"t"}`, `{}`, "jobRef.name: Required value").blind().decoded(tooShort(job)),
 		one("an end that is no time", `2026-12-01T00:00:00Z`, `tomorrow`,
 			`until: Invalid value: "tomorrow": `+list+`[0].until in body must be of type date-time: "tomorrow"`).blind().unreadable(),
 		one("4097 replicas", `"replicas":1`, `"replicas":4097`,
@@ -224,12 +223,14 @@ func reservations() []Case {
 			"held, such as nvidia.com/gpu"),
 		one("resources of nothing", `{"cpu":1}`, `{"cpu":0}`,
 			"resources: Invalid value: resources must be more than 0: raise them, or leave the resource out"),
-		one("a task without a name", `"t"`, `""`,
-			`forTask: Invalid value: "": `+list+"[0].forTask in body should be at least 1 chars long"),
-		one("a task of 64 letters", `"t"`, `"`+strings.Repeat("t", 64)+`"`, "forTask: Too long: may not be more than 63 bytes").blind(),
-		one("a tier in capitals", `"t"`, `"t","tier":"Main"`,
+		one("a job without a name", `"t"`, `""`, strings.TrimPrefix(tooShort(job), list+"[0].")),
+		one("a job of 254 letters", `"t"`, `"`+strings.Repeat("t", 254)+`"`,
+			"jobRef.name: Too long: may not be more than 253 bytes").blind(),
+		one("a job in capitals", `"t"`, `"Job"`, `jobRef.name: Invalid value: "Job": `+job+
+			` in body should match '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$'`),
+		one("a tier in capitals", `"ivy"`, `"ivy","tier":"Main"`,
 			`tier: Invalid value: "Main": `+list+`[0].tier in body should match '`+tier+`'`),
-		one("a tier of 41 letters", `"t"`, `"t","tier":"`+strings.Repeat("t", 41)+`"`,
+		one("a tier of 41 letters", `"ivy"`, `"ivy","tier":"`+strings.Repeat("t", 41)+`"`,
 			"tier: Too long: may not be more than 40 bytes").blind(),
 	}
 }

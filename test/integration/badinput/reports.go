@@ -9,7 +9,7 @@ import (
 
 // ReportCases returns every case of CostReport.
 func ReportCases() []Case {
-	return casesOf(v1alpha1.CostReportKind, reportNames(), due(), contents(), references(), mails())
+	return casesOf(v1alpha1.CostReportKind, reportNames(), due(), contents(), references(), mails(), formerReportNames())
 }
 
 func reportNames() []Case {
@@ -48,7 +48,7 @@ func contents() []Case {
 		path  string
 		known []string
 	}{
-		{"spec.rankings", []string{"Utilization", "Cost", "Waste"}}, {"spec.groupBy", []string{"user", "team", "task"}},
+		{"spec.rankings", []string{"Utilization", "Cost", "Waste"}}, {"spec.groupBy", []string{"User", "Team", "Task"}},
 		{"spec.formats", []string{"HTML", "CSV", "JSON", "FOCUS"}},
 	} {
 		most := strconv.Itoa(len(list.known))
@@ -74,7 +74,8 @@ func references() []Case {
 		refused("no price list", setting("spec.priceListRef", "null"), "spec.priceListRef: Required value").blind().decoded(
 			tooShort("spec.priceListRef.name")),
 	}
-	for path, nameless := range map[string]string{"spec.priceListRef": `{"name":null}`, "spec.directoryRef": "{}"} {
+	for _, ref := range [][2]string{{"spec.priceListRef", `{"name":null}`}, {"spec.directoryRef", "{}"}} {
+		path, nameless := ref[0], ref[1]
 		cases = append(cases,
 			refused(path+" without a name", setting(path, nameless), path+".name: Required value").blind().
 				decoded(tooShort(path+".name")),
@@ -88,35 +89,36 @@ func references() []Case {
 func mails() []Case {
 	const (
 		mail    = "spec.mail"
+		server  = mail + ".smtpSecretRef.name"
 		address = `^[^@\s<>,;:"]+@[^@\s<>,;:"]+$`
 		name    = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 	)
 	with := func(what, fields string, says ...string) Case {
 		return refused("mail with "+what, setting(mail, "{"+fields+"}"), says...)
 	}
-	const server, from, to = `"smtpSecretName":"smtp"`, `"from":"t@example.com"`, `"to":["a@example.com"]`
+	const secret, from, to = `"smtpSecretRef":{"name":"smtp"}`, `"from":"t@example.com"`, `"to":["a@example.com"]`
 	notOne := func(path, word string) string {
 		return path + ": Invalid value: " + strconv.Quote(word) + ": " + path + " in body should match '" + address + "'"
 	}
 	long := strings.Repeat("a", 250) + "@b.cd"
 	return []Case{
-		with("nobody", server+","+from, mail+": Invalid value: mail has no recipients: name some in to, or set personal"),
-		with("no server", from+","+to, mail+".smtpSecretName: Required value").blind().decoded(
-			tooShort(mail + ".smtpSecretName")),
-		with("an empty server", `"smtpSecretName":"",`+from+","+to, tooShort(mail+".smtpSecretName")),
-		with("a server in capitals", `"smtpSecretName":"SMTP",`+from+","+to,
-			mail+`.smtpSecretName: Invalid value: "SMTP": `+mail+".smtpSecretName in body should match '"+name+"'"),
-		with("a server of 254 letters", `"smtpSecretName":"`+strings.Repeat("a", 254)+`",`+from+","+to,
-			mail+".smtpSecretName: Too long: may not be more than 253 bytes").blind(),
-		with("no sender", server+","+to, mail+".from: Required value").blind().decoded(notOne(mail+".from", "")),
-		with("a sender that is not an address", server+","+to+`,"from":"tideline"`, notOne(mail+".from", "tideline")),
-		with("a sender of 255 letters", server+","+to+`,"from":"`+long+`"`,
+		with("nobody", secret+","+from, mail+": Invalid value: mail has no recipients: name some in to, or set personal"),
+		with("no server", from+","+to, mail+".smtpSecretRef: Required value").blind().decoded(tooShort(server)),
+		with("a server without a name", `"smtpSecretRef":{},`+from+","+to, server+": Required value").blind().decoded(tooShort(server)),
+		with("an empty server", `"smtpSecretRef":{"name":""},`+from+","+to, tooShort(server)),
+		with("a server in capitals", `"smtpSecretRef":{"name":"SMTP"},`+from+","+to,
+			server+`: Invalid value: "SMTP": `+server+" in body should match '"+name+"'"),
+		with("a server of 254 letters", `"smtpSecretRef":{"name":"`+strings.Repeat("a", 254)+`"},`+from+","+to,
+			server+": Too long: may not be more than 253 bytes").blind(),
+		with("no sender", secret+","+to, mail+".from: Required value").blind().decoded(notOne(mail+".from", "")),
+		with("a sender that is not an address", secret+","+to+`,"from":"tideline"`, notOne(mail+".from", "tideline")),
+		with("a sender of 255 letters", secret+","+to+`,"from":"`+long+`"`,
 			mail+".from: Too long: may not be more than 254 bytes").blind(),
-		with("a recipient that is not an address", server+","+from+`,"to":["Ann <ann@example.com>"]`,
+		with("a recipient that is not an address", secret+","+from+`,"to":["Ann <ann@example.com>"]`,
 			notOne(mail+".to[0]", "Ann <ann@example.com>")),
-		with("a recipient of 255 letters", server+","+from+`,"to":["`+long+`"]`,
+		with("a recipient of 255 letters", secret+","+from+`,"to":["`+long+`"]`,
 			mail+".to[0]: Too long: may not be more than 254 bytes").blind(),
-		with("101 recipients", server+","+from+`,"to":`+many(101, `"a%d@example.com"`),
+		with("101 recipients", secret+","+from+`,"to":`+many(101, `"a%d@example.com"`),
 			mail+".to: Too many: 101: must have at most 100 items").blind(),
 	}
 }

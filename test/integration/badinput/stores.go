@@ -1,45 +1,72 @@
 package badinput
 
-// local is a store in a folder of the operator's own.
-const local = `"provider":"file","credentialsSecretName":null`
+import "strings"
 
 // stores are mistakes in where a store is and who reads it.
 func stores() []Case {
 	const (
-		provider, bucket, secret = "spec.store.provider", "spec.store.bucket", "spec.store.s3.credentialsRef"
-		needed                   = secret + ": Invalid value: a store of provider s3 needs credentialsSecretName: name a Secret of " +
-			"this namespace with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; the operator's own identity is never used"
-		foreign = provider + ": Invalid value: region, endpoint and credentialsSecretName are for provider s3 and not for provider " +
-			"file: remove them"
-		named = ") must be the name of a bucket for provider s3: 3 to 63 lower-case letters, digits, dots and dashes"
+		kind, s3, file = "spec.store.type", "spec.store.s3", "spec.store.file"
+		bucketed       = s3 + ": Invalid value: s3 goes with type S3, and with it alone: set type to S3 and describe the bucket in s3"
+		filed          = file + ": Invalid value: file goes with type File, and with it alone: set type to File and name the " +
+			"folder in file"
+		folder = `"file":{"path":"/models"}`
 	)
 	store := func(what, fields string, says ...string) Case {
 		return refused("store: "+what, setting("spec.store", `{`+fields+`}`), says...)
 	}
-	return []Case{
+	return append([]Case{
 		refused("no store", setting("spec.store", "null"), "spec.store: Required value").blind().decoded(
-			tooShort(bucket), unsupported(provider, "", "s3", "file")),
-		refused("no provider", setting(provider, "null"), provider+": Required value").blind().decoded(
-			unsupported(provider, "", "s3", "file")),
-		unknown(provider, "gs", "s3", "file"),
-		refused("no bucket", setting(bucket, "null"), bucket+": Required value").blind().decoded(tooShort(bucket),
-			bucket+": Invalid value: bucket ("+named),
-		store("an empty bucket", `"bucket":""`, tooShort(bucket), bucket+": Invalid value: bucket ("+named),
-		tooLong(bucket, 512),
-		store("a bucket in capitals", `"bucket":"Models"`, bucket+": Invalid value: bucket (Models"+named),
-		store("a folder that is not absolute", local+`,"bucket":"models"`,
-			bucket+": Invalid value: bucket (models) must be an absolute path for provider file"),
-		store("no Secret", `"credentialsSecretName":null`, needed),
-		store("a Secret for a folder", `"provider":"file","bucket":"/models"`, foreign),
-		store("a region for a folder", local+`,"bucket":"/models","region":"eu-central-1"`, foreign),
-		store("an endpoint for a folder", local+`,"bucket":"/models","endpoint":"https://s3.example"`, foreign),
-		empty(secret).decoded(needed),
-		tooLong(secret, 253),
-		mismatch(secret, "Model_Store", "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"),
-		tooLong("spec.store.region", 64),
-		mismatch("spec.store.region", "Frankfurt", "^[a-z0-9-]+$"),
-		tooLong("spec.store.endpoint", 256),
-		mismatch("spec.store.endpoint", "https://s3.example/path", `^https?://[A-Za-z0-9.\[\]:-]+/?$`),
+			unsupported(kind, "", "S3", "File")),
+		refused("no type", setting(kind, "null"), kind+": Required value").blind().decoded(unsupported(kind, "", "S3", "File")),
+		unknown(kind, "GS", "S3", "File"),
+		store("no bucket for type S3", `"s3":null`, bucketed),
+		store("a folder for type S3", folder, filed),
+		store("no folder for type File", `"type":"File","s3":null`, filed),
+		store("a bucket for type File", `"type":"File",`+folder, bucketed),
+		store("type File for a bucket", `"type":"File"`, bucketed, filed),
+	}, append(buckets(), paths()...)...)
+}
+
+// buckets are mistakes in a store of type S3.
+func buckets() []Case {
+	const (
+		bucket, region, endpoint = "spec.store.s3.bucket", "spec.store.s3.region", "spec.store.s3.endpoint"
+		secret, name             = "spec.store.s3.credentialsRef", "spec.store.s3.credentialsRef.name"
+	)
+	misnamed := func(value string) string {
+		return bucket + `: Invalid value: "` + value + `": bucket (` + value +
+			") must be the name of a bucket: 3 to 63 lower-case letters, digits, dots and dashes"
+	}
+	return []Case{
+		refused("no name of the bucket", setting(bucket, "null"), bucket+": Required value").blind().decoded(misnamed("")),
+		refused("an empty bucket", setting(bucket, `""`), misnamed("")),
+		refused("a bucket in capitals", setting(bucket, `"Models"`), misnamed("Models")),
+		tooLong(bucket, 63),
+		refused("no Secret", setting(secret, "null"), secret+": Required value").blind().decoded(tooShort(name)),
+		refused("a Secret without a name", setting(secret, `{"name":null}`), name+": Required value").blind().decoded(tooShort(name)),
+		empty(name),
+		tooLong(name, 253),
+		mismatch(name, "Model_Store", "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"),
+		tooLong(region, 64),
+		mismatch(region, "Frankfurt", "^[a-z0-9-]+$"),
+		tooLong(endpoint, 256),
+		mismatch(endpoint, "https://s3.example/path", `^https?://[A-Za-z0-9.\[\]:-]+/?$`),
+	}
+}
+
+// paths are mistakes in a store of type File.
+func paths() []Case {
+	const path = "spec.store.file.path"
+	filed := func(what, file string, says ...string) Case {
+		return refused("a folder "+what, setting("spec.store", `{"type":"File","s3":null,"file":`+file+`}`), says...)
+	}
+	relative := func(value string) string {
+		return path + `: Invalid value: "` + value + `": path (` + value + ") must be absolute"
+	}
+	return []Case{
+		filed("without a path", `{}`, path+": Required value").blind().decoded(relative("")),
+		filed("that is not absolute", `{"path":"models"}`, relative("models")),
+		filed("of 513 letters", `{"path":"/`+strings.Repeat("m", 512)+`"}`, path+": Too long: may not be more than 512 bytes").blind(),
 	}
 }
 
