@@ -178,12 +178,17 @@ type FormerMail struct {
 	FormerSMTPSecretName *string `json:"smtpSecretName,omitempty"`
 }
 
-// UnmarshalJSON also reads a word, which the policy once was. It becomes the operator, which the schema then refuses: a client
-// that could not read one stored job could list none.
+// UnmarshalJSON also reads a word, which the policy once was, because a client that could not read one stored job could list none.
+// Master, which was the default, means what the default means now. Any other word becomes the operator, which the schema refuses.
 func (p *SuccessPolicy) UnmarshalJSON(content []byte) error {
-	if bytes.HasPrefix(bytes.TrimSpace(content), []byte(`"`)) {
-		return json.Unmarshal(content, &p.Operator)
+	if !bytes.HasPrefix(bytes.TrimSpace(content), []byte(`"`)) {
+		type plain SuccessPolicy
+		return json.Unmarshal(content, (*plain)(p))
 	}
-	type plain SuccessPolicy
-	return json.Unmarshal(content, (*plain)(p))
+	var word SuccessOperator
+	if err := json.Unmarshal(content, &word); err != nil || word == "Master" {
+		return err
+	}
+	p.Operator = word
+	return nil
 }

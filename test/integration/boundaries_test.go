@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -38,6 +39,9 @@ var company = map[string]map[string]any{
 	"failurePolicy.rules[]":             {"action": "RestartWorker", "onEvents": []any{"PodFailed"}},
 	"failurePolicy.rules[].onExitCodes": {"operator": "In", "values": []any{1}},
 	"framework.torchrun.rdzvConf[]":     {"key": "close_timeout", "value": "30"},
+	"failurePolicy.rules[].targets[]":   {"indexes": "0"},
+	"successPolicy.targets[]":           {"indexes": "0"},
+	"submitter":                         {"username": "ada"},
 	"accelerator":                       {"models": []any{acceleratorModel}},
 	"master.resources.claims[]":         {"name": "none"},
 }
@@ -93,6 +97,10 @@ func walk(path string, s *apiextensionsv1.JSONSchemaProps, all map[string][]boun
 		if at == "template" {
 			continue
 		}
+		if strings.HasSuffix(field.Description, "is a former name, and refused.") {
+			all[at] = []boundary{{path: at, value: formerValue(at, &field), beyond: true}}
+			continue
+		}
 		all[at] = append(boundariesOf(at, &field), boundary{path: at})
 		walk(at, &field, all)
 	}
@@ -103,6 +111,21 @@ func walk(path string, s *apiextensionsv1.JSONSchemaProps, all map[string][]boun
 	if s.AdditionalProperties != nil {
 		all[path+"{}"] = nil // They are chosen.
 	}
+}
+
+// formerValue is what a field by a former name was given.
+func formerValue(path string, s *apiextensionsv1.JSONSchemaProps) any {
+	switch s.Type {
+	case "boolean":
+		return false
+	case "integer":
+		return 0
+	case "string":
+		return "a"
+	case "array":
+		return []any{item(path, s, 0)}
+	}
+	return map[string]any{}
 }
 
 // boundariesOf lists the boundaries that the schema states for one field.
@@ -150,7 +173,7 @@ func texts(s *apiextensionsv1.JSONSchemaProps, within func(...any) []boundary, b
 	if s.MaxLength == nil {
 		return nil
 	}
-	all := append(within(strings.Repeat("a", int(*s.MaxLength)), "a"), beyond(strings.Repeat("a", int(*s.MaxLength)+1)))
+	all := append(within(word(s, *s.MaxLength), word(s, 1)), beyond(word(s, *s.MaxLength)+"a"))
 	if s.MinLength != nil && *s.MinLength > 0 {
 		all = append(all, beyond(""))
 	} else {
@@ -160,6 +183,15 @@ func texts(s *apiextensionsv1.JSONSchemaProps, within func(...any) []boundary, b
 		all = append(all, beyond("ä =,"))
 	}
 	return all
+}
+
+// word is a word of n letters that a field may have; of digits and commas if its pattern is for those.
+func word(s *apiextensionsv1.JSONSchemaProps, n int64) string {
+	all := strings.Repeat("a", int(n))
+	if s.Pattern == "" || regexp.MustCompile(s.Pattern).MatchString(all) {
+		return all
+	}
+	return strings.Repeat("0,", int(n-1)/2) + "0-"[:1+(n-1)%2]
 }
 
 func lists(

@@ -16,9 +16,12 @@ import (
 
 // That the lists of cases are whole is held by their own test.
 var _ = Describe("Bad input", func() {
-	refuse("scenario 14: is refused", v1alpha1.ElasticTrainingJobKind, badinput.Cases(), slices.Concat(badinput.Updates(), badinput.Accepted()))
+	refuse("scenario 14: is refused", v1alpha1.ElasticTrainingJobKind, badinput.Cases(),
+		slices.Concat(badinput.Updates(), badinput.Accepted()))
 	refuse("bad input of merges: is refused", v1alpha1.MergeJobKind, badinput.MergeCases(),
 		slices.Concat(badinput.MergeUpdates(), badinput.AcceptedByMerges()))
+	refuse("bad input of profiles: is refused", v1alpha1.ResourceQuotaProfileKind, badinput.ProfileCases(), nil)
+	refuse("bad input of reports: is refused", v1alpha1.CostReportKind, badinput.ReportCases(), nil)
 
 	It("scenario 14: a tier that the operator does not know stalls the job, and nothing is created", func() {
 		s := newScenario("tier", 2)
@@ -33,9 +36,13 @@ var _ = Describe("Bad input", func() {
 
 // refuse has the specs of one kind. It is the API server that answers, and its whole answer counts.
 func refuse(name, kind string, cases []badinput.Case, updates []badinput.Update) {
+	namespace := metav1.NamespaceDefault
+	if kind == v1alpha1.ResourceQuotaProfileKind || kind == v1alpha1.CostReportKind {
+		namespace = ""
+	}
 	for _, c := range cases {
 		It(name+" with path, value and rule: "+c.What, func(ctx SpecContext) {
-			o, err := c.Object(metav1.NamespaceDefault)
+			o, err := c.Object(namespace)
 			Expect(err).NotTo(HaveOccurred(), "the case is well formed")
 			Expect(shared.World.Client.Create(ctx, o, client.DryRunAll)).To(MatchError(c.Refusal(o.GetName())), "the whole answer")
 		})
@@ -61,7 +68,7 @@ func refuse(name, kind string, cases []badinput.Case, updates []badinput.Update)
 	}
 
 	It(name+", and not because of the job that the cases begin with", func(ctx SpecContext) {
-		o, err := badinput.Case{Kind: kind, Patch: `{}`}.Object(metav1.NamespaceDefault)
+		o, err := badinput.Case{Kind: kind, Patch: `{}`}.Object(namespace)
 		Expect(err).NotTo(HaveOccurred(), "the case is well formed")
 		Expect(shared.World.Client.Create(ctx, o, client.DryRunAll)).To(Succeed(), "it is accepted")
 	})

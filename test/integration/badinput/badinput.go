@@ -116,6 +116,9 @@ func Merge(object, patch map[string]any) {
 const blind = `<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; ` +
 	`correct the existing errors to complete validation`
 
+// Harmless is true for a mistake that is none any more when the operator reads the object.
+func (c Case) Harmless() bool { return c.Decoded != nil && len(c.Decoded) == 0 }
+
 // Refusal is the API server's whole answer to an attempt to create the job of that name.
 func (c Case) Refusal(name string) string {
 	causes := c.Says
