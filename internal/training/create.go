@@ -124,7 +124,7 @@ func (p *planner) growSurplus() {
 	}
 }
 
-// hasFullSurplus is true when the job has all the surplus that its profile's limits and, with elasticity.growth.mode Fitting, the
+// hasFullSurplus is true when the job has all the surplus that its profile's limits and, with elasticity.growth.mode OnlyIfFits, the
 // free room allow now. Workers that this decision creates count.
 func (p *planner) hasFullSurplus() bool {
 	limit := p.SurplusAllowance()

@@ -98,7 +98,7 @@ func (s *story) tellWorkers() {
 			whatFailed(f), s.whatFollows(), after.Restarts)
 	}
 	if given := s.givenUp(); len(given) > 0 {
-		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventResized, "Removed %s because maxReplicas was lowered; %s ready.",
+		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventResized, "Removed %s because replicas or maxReplicas was lowered; %s ready.",
 			WorkersNamed(given), CountWorkers(after.ReadyReplicas))
 	}
 	if s.before.RunningSince != nil && !jobstate.IsFinished(after) && len(s.joinedWorkers()) > 0 {
@@ -201,7 +201,7 @@ func (s *story) newlyEvicted() []int32 {
 	})
 }
 
-// givenUp lists workers that were living members and are no members any more, because maxReplicas was lowered.
+// givenUp lists workers that were living members and are no members any more, because replicas or maxReplicas was lowered.
 func (s *story) givenUp() []int32 {
 	if jobstate.IsFinished(s.after) || s.newAttempt() || jobstate.IsStopped(s.after) {
 		return nil
