@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // JobPhase is where a job stands, in one word.
@@ -59,7 +58,7 @@ func (a *AttemptStatus) ID() string {
 type ElasticityStatus struct {
 	// Evicted lists surplus indices that gave way and are not created again before the cooldown has passed, ascending.
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=4096
 	Evicted []int32 `json:"evicted,omitempty"`
 	// LastEvictionTime is when surplus last gave way; the cooldown counts from here.
@@ -70,53 +69,10 @@ type ElasticityStatus struct {
 	// was down. +optional
 	// +kubebuilder:validation:MaxLength=256
 	LastEvictionReason string `json:"lastEvictionReason,omitempty"`
-	// GaveWayTo is the gang, as namespace/name, for which the operator last evicted surplus; empty if Volcano evicted it,
-	// because Volcano does not say for which gang.
+	// GaveWayTo is the gang for which the operator last evicted surplus; absent if that is the core of the same job, or if Volcano
+	// evicted it, because Volcano does not say for which gang.
 	// +optional
-	// +kubebuilder:validation:MaxLength=512
-	GaveWayTo string `json:"gaveWayTo,omitempty"`
-}
-
-// Member is one worker pod that the job was known to have.
-type Member struct {
-	// Index of the worker.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=4095
-	Index int32 `json:"index"`
-	// UID of its pod.
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Type=string
-	UID types.UID `json:"uid"`
-	// Lost is true once the pod is known to have left or failed, and restarts counts it if it should.
-	// +optional
-	Lost bool `json:"lost,omitempty"`
-	// Left is true for a lost worker that is not replaced in this attempt: it succeeded while worker 0 ran on, or a rule of the
-	// failure policy says Ignore.
-	// +optional
-	Left bool `json:"left,omitempty"`
-	// Completed is true for a worker that left because it succeeded.
-	// +optional
-	Completed bool `json:"completed,omitempty"`
-	// StrandedTime is when worker 0 was lost, and the store with it by which workers of torchrun meet; nil once this one has
-	// restarted since. If it succeeds within five minutes, then in a training that is over: it is created anew for the next.
-	// +optional
-	StrandedTime *metav1.Time `json:"strandedTime,omitempty"`
-	// ContainerRestarts is how often containers of the pod were seen to have restarted in place.
-	// +optional
-	ContainerRestarts int32 `json:"containerRestarts,omitempty"`
-	// Incident is the number of the last incident that restarted containers of the pod.
-	// +optional
-	Incident int32 `json:"incident,omitempty"`
-	// Failures in a row of the worker, which set its back-off. Reported progress, and ten minutes without a failure, reset it.
-	// +optional
-	Failures int32 `json:"failures,omitempty"`
-	// Rejections in a row of the worker by kubelets, which set its back-off. They do not count as failures, because the node
-	// is the cause.
-	// +optional
-	Rejections int32 `json:"rejections,omitempty"`
-	// RetryTime is when the worker, failed or rejected, may be created anew.
-	// +optional
-	RetryTime *metav1.Time `json:"retryTime,omitempty"`
+	GaveWayTo *GangRef `json:"gaveWayTo,omitempty"`
 }
 
 // MaxAvoidedNodes is how many nodes a job may avoid at a time.
@@ -149,9 +105,8 @@ type AvoidedNode struct {
 
 // PreemptionStatus says for which gang the whole job was stopped.
 type PreemptionStatus struct {
-	// By is the gang that it made room for, as namespace/name.
-	// +kubebuilder:validation:MaxLength=512
-	By string `json:"by"`
+	// By is the gang that it made room for.
+	By GangRef `json:"by"`
 	// Since is when it was told to stop.
 	Since metav1.Time `json:"since"`
 	// LostSince is since when the work is lost that its pods did until they stopped, as that of WorkerFailure; absent before they
@@ -165,9 +120,8 @@ type PreemptionStatus struct {
 
 // LeftInVain is a departure of workers for a gang that was not placed in time.
 type LeftInVain struct {
-	// For is the gang that the workers left for, as namespace/name.
-	// +kubebuilder:validation:MaxLength=512
-	For string `json:"for"`
+	// For is the gang that the workers left for.
+	For GangRef `json:"for"`
 	// Time is when the operator gave the gang up, and the workers their room back.
 	Time metav1.Time `json:"time"`
 	// Workers is how many left.
@@ -197,6 +151,11 @@ type Incident struct {
 	Number int32 `json:"number"`
 	// Time is when it was first noticed.
 	Time metav1.Time `json:"time"`
+	// Workers are the indices of workers whose containers restarted in it, ascending. Lost workers are not listed.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
+	Workers []int32 `json:"workers,omitempty"`
 }
 
 // WorkerFailure describes the loss of a worker that counted as a restart.
@@ -280,11 +239,12 @@ type ElasticTrainingJobStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Place int32 `json:"place"`
-	// RoomFrom names the jobs whose surplus the operator evicted so that this job's core finds room, as
-	// namespace/name and number of workers; empty once the core is placed.
+	// RoomFrom names the jobs whose surplus the operator evicted so that this job's core finds room, the first 16; empty once the
+	// core is placed.
 	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	RoomFrom string `json:"roomFrom,omitempty"`
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	RoomFrom []RoomSource `json:"roomFrom,omitempty"`
 	// Accelerators is the number of accelerators that ready workers hold.
 	// +optional
 	// +kubebuilder:default=0
@@ -324,8 +284,7 @@ type ElasticTrainingJobStatus struct {
 	LeftInVain *LeftInVain `json:"leftInVain,omitempty"`
 	// AvoidedNodes are nodes that rejected workers of the job; workers that are created keep off them for a time.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	AvoidedNodes []AvoidedNode `json:"avoidedNodes,omitempty"`
 	// Checkpoint is the checkpoint that worker 0 was asked for; absent if no worker is about to leave.
@@ -337,10 +296,18 @@ type ElasticTrainingJobStatus struct {
 	// Members lists the worker pods that the job was last known to have running, by index. A pod that is gone although it is
 	// listed has been lost.
 	// +optional
-	// +listType=map
-	// +listMapKey=index
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=4096
 	Members []Member `json:"members,omitempty"`
+	// StrandedTime is when worker 0 was last lost, and the store with it by which workers of torchrun meet; absent if no member is
+	// Stranded since.
+	// +optional
+	StrandedTime *metav1.Time `json:"strandedTime,omitempty"`
+	// Retries are the back-offs of members that failed or were rejected, by index. Of more than 512 the latest are kept.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=512
+	Retries []Retry `json:"retries,omitempty"`
 	// StartTime is when the core first ran.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`

@@ -159,10 +159,9 @@ type MergeResult struct {
 
 // MergeBlock says what a merge in the line waits for.
 type MergeBlock struct {
-	// Head is the merge that asks for its place now, as namespace/name, or as name alone in the same namespace.
+	// Head is the merge that asks for its place now; absent for that merge itself.
 	// +optional
-	// +kubebuilder:validation:MaxLength=512
-	Head string `json:"head,omitempty"`
+	Head *GangRef `json:"head,omitempty"`
 	// Shortfall is what the head lacks.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

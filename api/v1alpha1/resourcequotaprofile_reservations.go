@@ -92,8 +92,7 @@ type ReservationStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
-	// Job that takes the room, as namespace/name.
+	// Job that takes the room; absent while there is none.
 	// +optional
-	// +kubebuilder:validation:MaxLength=127
-	Job string `json:"job,omitempty"`
+	Job *GangRef `json:"job,omitempty"`
 }

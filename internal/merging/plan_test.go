@@ -43,7 +43,7 @@ func TestHeaviestFirstOneAtATime(t *testing.T) {
 		if m.status().Position != nil {
 			line++
 			if m.status().Run == nil {
-				g.Expect(m.status().BlockedBy.Head).NotTo(BeEmpty(), "it says who asks")
+				g.Expect(m.status().BlockedBy.Head).NotTo(BeNil(), "it says who asks")
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func TestHeadIsSticky(t *testing.T) {
 	g.Expect(*big.status().Position).To(Equal(int32(1)), "it stays head")
 	g.Expect(*heavy.status().Position).To(Equal(int32(2)))
 	g.Expect(*small.status().Position).To(Equal(int32(3)))
-	g.Expect(heavy.status().BlockedBy.Head).To(Equal("big"))
+	g.Expect(heavy.status().BlockedBy.Head.Name).To(Equal("big"))
 	w.merge(w.jobs[0])
 	w.settle()
 	g.Expect(w.calls).To(Equal([]string{"runs", "big"}), "then heavy asks, which does not fit beside it")

@@ -90,7 +90,7 @@ func (t *description) sayInLine(head *merge, length int) {
 		if key.Namespace == t.job.Object.Namespace {
 			name = key.Name
 		}
-		t.st.BlockedBy = &v1alpha1.MergeBlock{Head: name, Shortfall: clip(head.shortfall(), messageLimit)}
+		t.st.BlockedBy = &v1alpha1.MergeBlock{Head: ptr.To(v1alpha1.RefTo(key)), Shortfall: clip(head.shortfall(), messageLimit)}
 		message += fmt.Sprintf(". %s asks for its place now; one merge of a pool asks at a time.", name)
 	case t.p.whyClosed() != nil:
 		message += ". " + t.p.whyClosed().message

@@ -131,13 +131,13 @@ func (r *review) advanceReservation(st *v1alpha1.ReservationStatus, spec *v1alph
 	}
 	left := spec.Until.Sub(r.p.now.Time)
 	if left <= 0 {
-		st.Phase, st.Job = v1alpha1.ReservationExpired, ""
+		st.Phase, st.Job = v1alpha1.ReservationExpired, nil
 		return nil
 	}
 	taker, other := r.takerCandidates(spec, st)
 	switch held := st.Placed >= spec.Replicas; {
 	case taker == nil:
-		st.Phase, st.Job = v1alpha1.ReservationGathering, ""
+		st.Phase, st.Job = v1alpha1.ReservationGathering, nil
 		if held {
 			st.Phase = v1alpha1.ReservationHeld
 		}
@@ -147,10 +147,10 @@ func (r *review) advanceReservation(st *v1alpha1.ReservationStatus, spec *v1alph
 	case taker.Placed || !held && st.Phase != v1alpha1.ReservationHandingOver:
 		// The job has its places. Or the reservation has none to hand over yet, and the job's gang waits for room as well as the
 		// placeholders do.
-		st.Phase, st.Job = v1alpha1.ReservationHandedOver, taker.key()
+		st.Phase, st.Job = v1alpha1.ReservationHandedOver, taker.ref()
 		return nil
 	default:
-		st.Phase, st.Job = v1alpha1.ReservationHandingOver, taker.key()
+		st.Phase, st.Job = v1alpha1.ReservationHandingOver, taker.ref()
 	}
 	r.p.wakeAfter(left)
 	return taker

@@ -143,7 +143,7 @@ func TestReservationIsHeldAndHandedOver(t *testing.T) {
 	b.o.Tasks = []Task{b.launch()}
 	b.step()
 	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandingOver))
-	g.Expect(b.says().Job).To(Equal("ads-dev/launch"))
+	g.Expect(b.says().Job).To(HaveValue(Equal(v1alpha1.GangRef{Namespace: "ads-dev", Name: "launch"})))
 	g.Expect(b.room().Group.MinMember).To(Equal(int32(2)), "it is held until the task's gang is the first")
 	b.o.Tasks[0].Asks = true
 	b.step()
@@ -227,7 +227,7 @@ func TestWhoTakesTheRoom(t *testing.T) {
 			g.Expect(b.says().Message).To(Equal(c.message))
 			b.step()
 			if c.phase == held {
-				g.Expect(b.says().Job).To(BeEmpty())
+				g.Expect(b.says().Job).To(BeNil())
 				g.Expect(b.room()).To(And(HaveField("Pods", HaveLen(2)), HaveField("Group.MinMember", int32(2))), "all is kept")
 			}
 		})
@@ -245,13 +245,13 @@ func TestTheTaskTakesTheRoomWhoeverElseHasItsName(t *testing.T) {
 	b.o.Tasks = []Task{other, idle}
 	g.Expect(b.step().says().Reason).To(Equal(v1alpha1.ReasonSuspended), "what keeps the task itself is told first")
 	b.o.Tasks[1].Claims = true
-	g.Expect(b.step().says()).To(And(HaveField("Phase", v1alpha1.ReservationHandingOver), HaveField("Job", "ads-dev/launch"),
-		HaveField("Message", "")))
+	g.Expect(b.step().says()).To(And(HaveField("Phase", v1alpha1.ReservationHandingOver), HaveField("Message", ""),
+		HaveField("Job", &v1alpha1.GangRef{Namespace: "ads-dev", Name: "launch"})))
 	later := b.launch()
 	later.Namespace, later.Created = "ads-prod", b.now.Add(time.Minute)
 	for _, tasks := range [][]Task{{b.launch(), later}, {later, b.launch()}} {
 		b.o.Tasks = tasks
-		g.Expect(b.step().says().Job).To(Equal("ads-dev/launch"), "the older goes first")
+		g.Expect(b.step().says().Job.String()).To(Equal("ads-dev/launch"), "the older goes first")
 	}
 	later.Claims, later.Unjudged = false, true
 	b.o.Tasks = []Task{later}
@@ -259,7 +259,8 @@ func TestTheTaskTakesTheRoomWhoeverElseHasItsName(t *testing.T) {
 		"what was handed over to one job does not go on to another unjudged")
 	later.Claims, later.Unjudged = true, false
 	b.o.Tasks = []Task{later, idle}
-	g.Expect(b.step().says().Job).To(Equal("ads-prod/launch"), "a later one that claims room goes before one that does not")
+	g.Expect(b.step().says().Job.String()).To(Equal("ads-prod/launch"),
+		"a later one that claims room goes before one that does not")
 }
 
 // A gang whose claim ends while the room is handed over to it must not keep everybody from the room.
@@ -275,7 +276,7 @@ func TestRoomIsHeldAgainWhenTheTaskClaimsItNoMore(t *testing.T) {
 	g.Expect(b.room().Group.MinMember).To(BeZero())
 	b.o.Tasks[0].Unjudged, b.o.Tasks[0].Reason = false, v1alpha1.ReasonNotPlaced
 	g.Expect(b.step().says()).To(And(HaveField("Phase", v1alpha1.ReservationHeld), HaveField("Reason", v1alpha1.ReasonNotPlaced),
-		HaveField("Job", "")))
+		HaveField("Job", BeNil())))
 	g.Expect(b.room().Group.MinMember).To(Equal(int32(2)), "Volcano protects it again")
 	b.o.Tasks[0].Unjudged = true
 	g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationHeld), "nor does one that has just begun hand it over again")

@@ -27,12 +27,14 @@ type Task struct {
 // ownerLimit is how much of an owner's name a message has.
 const ownerLimit = 200
 
-func (t *Task) key() string { return t.Namespace + "/" + t.Name }
+func (t *Task) ref() *v1alpha1.GangRef {
+	return &v1alpha1.GangRef{Namespace: t.Namespace, Name: t.Name}
+}
 
 // takesRoom tells whether the task takes the room of its reservation. A handover that has begun continues while the task's
 // claim is unknown, as after a start of the operator.
 func (t *Task) takesRoom(st *v1alpha1.ReservationStatus) bool {
-	goesOn := t.Unjudged && st.Phase == v1alpha1.ReservationHandingOver && st.Job == t.key()
+	goesOn := t.Unjudged && st.Phase == v1alpha1.ReservationHandingOver && st.Job != nil && *st.Job == *t.ref()
 	return t.Placed || t.Claims || goesOn
 }
 
@@ -75,16 +77,16 @@ func (t *Task) keptFrom(spec *v1alpha1.ProfileReservation) (reason, message stri
 	case t.Owner == spec.Owner && t.Unjudged:
 		return "", ""
 	case t.Owner == spec.Owner:
-		reason, message = t.Reason, fmt.Sprintf("The room is for job %s, which claims none now.", t.key())
+		reason, message = t.Reason, fmt.Sprintf("The room is for job %s, which claims none now.", t.ref())
 		if reason != "" {
 			message += fmt.Sprintf(" Its status says %s: %s", reason, t.Message)
 		}
 	case t.Owner == "":
 		reason, message = v1alpha1.ReasonOtherOwner, fmt.Sprintf("Job %s has no owner, and the reservation is for %s. The job gets "+
-			"no room of it. Set spec.owner of the job to %[2]s, or correct the reservation's jobRef.", t.key(), wanted)
+			"no room of it. Set spec.owner of the job to %[2]s, or correct the reservation's jobRef.", t.ref(), wanted)
 	default:
 		reason, message = v1alpha1.ReasonOtherOwner, fmt.Sprintf("Job %s belongs to %s, and the reservation is for %s. The job gets "+
-			"no room of it. Ask %[2]s to delete the job, or correct the reservation's jobRef or owner.", t.key(), owner, wanted)
+			"no room of it. Ask %[2]s to delete the job, or correct the reservation's jobRef or owner.", t.ref(), owner, wanted)
 	}
 	return reason, text.ClipLine(message, messageLimit)
 }

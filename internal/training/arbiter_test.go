@@ -30,7 +30,7 @@ func TestSurplusLeavesOnTheArbitersWord(t *testing.T) {
 			g.Expect(w.last.DeletePods).To(BeEmpty(), "who leaves, and for whom, is in status first")
 			w.pass(statuspace.SoonDelay).step()
 			g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{6, 7}))
-			g.Expect(w.status().Elasticity.GaveWayTo).To(Equal("ads/ranker"))
+			g.Expect(w.status().Elasticity.GaveWayTo).To(HaveValue(Equal(v1alpha1.GangRef{Namespace: "ads", Name: "ranker"})))
 			if restart {
 				w.restart()
 				w.o.Verdict = capacity.Verdict{}
@@ -135,7 +135,7 @@ func TestPlacedJobStandsInNoLine(t *testing.T) {
 	w.o.Verdict = capacity.Verdict{Place: 1, Waiting: 1, From: []capacity.Holder{from}}
 	w.settle()
 	g.Expect(w.status().Place).To(Equal(int32(1)))
-	g.Expect(w.status().RoomFrom).To(Equal("/ctr (2)"))
+	g.Expect(w.status().RoomFrom).To(Equal([]v1alpha1.RoomSource{{Name: "ctr", Workers: 2}}))
 	w.run().settle()
 	g.Expect(w.status().Place).To(BeZero(), "the verdict is a moment old")
 	g.Expect(w.status().RoomFrom).To(BeEmpty())

@@ -35,7 +35,7 @@ func (p *planner) recordAttempt(number int32) {
 
 // closeAttempt drops what the status knows of the attempt's pods, and adds the time it trained to activeSeconds.
 func (p *planner) closeAttempt() {
-	p.Status.Members, p.Status.Incident = nil, nil
+	p.Status.Members, p.Status.StrandedTime, p.Status.Retries, p.Status.Incident = nil, nil, nil, nil
 	p.Status.ActiveSeconds = int64(p.ActiveTime() / time.Second)
 	p.Status.RunningSince, p.Status.BelowMinSince, p.Status.Checkpoint = nil, nil, nil
 }

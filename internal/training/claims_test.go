@@ -42,7 +42,7 @@ func TestWorkersThatLeftInVainComeBackAtOnce(t *testing.T) {
 				return
 			}
 			g.Expect(w.status().ReadyReplicas).To(Equal(int32(8)))
-			g.Expect(w.status().LeftInVain).To(And(HaveField("For", "ads/ranker"), HaveField("Workers", int32(2))))
+			g.Expect(w.status().LeftInVain).To(And(HaveField("For", v1alpha1.RefTo(ranker)), HaveField("Workers", int32(2))))
 			g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventLeftInVain))
 			told := len(w.events)
 			w.pass(time.Hour).settle()
@@ -60,8 +60,8 @@ func TestWorkersThatLeftInVainWaitWithThoseThatLeaveForTheNextGang(t *testing.T)
 	w.o.Verdict = capacity.Verdict{InVain: []types.NamespacedName{ranker}, GiveUp: []types.UID{w.worker(5).UID}, To: next}
 	w.settle()
 	g.Expect(w.indices()).To(HaveLen(5))
-	g.Expect(w.status().LeftInVain).To(And(HaveField("For", "ads/ranker"), HaveField("Workers", int32(2))))
-	g.Expect(w.status().Elasticity.GaveWayTo).To(Equal("ads/next"))
+	g.Expect(w.status().LeftInVain).To(And(HaveField("For", v1alpha1.RefTo(ranker)), HaveField("Workers", int32(2))))
+	g.Expect(w.status().Elasticity.GaveWayTo).To(HaveValue(Equal(v1alpha1.GangRef{Namespace: "ads", Name: "next"})))
 	told := len(w.events)
 	w.pass(time.Minute).settle()
 	g.Expect(w.indices()).To(HaveLen(5), "the cooldown holds")
@@ -75,7 +75,7 @@ func TestJobThatStoppedInVainSaysSo(t *testing.T) {
 	w.settle()
 	w.o.Verdict = capacity.Verdict{InVain: []types.NamespacedName{{Namespace: "ads", Name: "other"}, ranker}}
 	w.settle()
-	g.Expect(w.status().LeftInVain).To(And(HaveField("For", "ads/ranker"), HaveField("Whole", true)))
+	g.Expect(w.status().LeftInVain).To(And(HaveField("For", v1alpha1.RefTo(ranker)), HaveField("Whole", true)))
 	w.o.Verdict.Resume = true
 	w.settle().run().settle()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))

@@ -43,9 +43,9 @@ func inheritsReservation(s *jobstate.State) bool {
 	if s.Profile == nil || s.Status.StartTime != nil {
 		return false
 	}
-	job := s.Job.Namespace + "/" + s.Job.Name
+	job := v1alpha1.GangRef{Namespace: s.Job.Namespace, Name: s.Job.Name}
 	return slices.ContainsFunc(s.Profile.Status.Reservations, func(r v1alpha1.ReservationStatus) bool {
-		return r.Phase == v1alpha1.ReservationHandingOver && r.Job == job
+		return r.Phase == v1alpha1.ReservationHandingOver && r.Job != nil && *r.Job == job
 	})
 }
 

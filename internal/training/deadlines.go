@@ -43,7 +43,10 @@ func heldByNode(s *jobstate.State) bool {
 		return true
 	}
 	return slices.ContainsFunc(s.Status.Members, func(m v1alpha1.Member) bool {
-		if m.Index >= s.Minimum || !m.Lost || m.Left || m.Rejections == 0 {
+		if m.Index >= s.Minimum || !m.IsLost() || m.HasLeft() {
+			return false
+		}
+		if r, _ := s.Status.RetryOf(m.Index); r.Rejections == 0 {
 			return false
 		}
 		w := s.At[m.Index]

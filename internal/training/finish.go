@@ -62,7 +62,7 @@ func meetsSuccessPolicy(s *jobstate.State) bool {
 		ended[i] = w != nil && s.HasTrained(w)
 	}
 	for _, m := range s.Status.Members {
-		ended[m.Index] = ended[m.Index] || m.Completed
+		ended[m.Index] = ended[m.Index] || m.HasCompleted()
 	}
 	// A pod may succeed and be deleted between two evaluations; the watch remembers it until a status records it.
 	for _, d := range s.Departures {

@@ -159,7 +159,7 @@ func (w *simulator) pods() int {
 	a := w.status().Attempt
 	pods := int(min(max(w.o.Job.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas))
 	for _, m := range w.status().Members {
-		if m.Left && w.worker(m.Index) == nil {
+		if m.HasLeft() && w.worker(m.Index) == nil {
 			pods--
 		}
 	}

@@ -55,6 +55,7 @@ var laws = []struct {
 	{"times never go back, and what happened once stays", (*planned).historyStays},
 	{"restarts are what losses cost", (*planned).restartsAreLosses},
 	{"members are in order, each once, with a UID", (*planned).membersAreInOrder},
+	{"back-offs, and workers of the last incident, are those of members, in order", (*planned).listsAreOfMembers},
 	{"the evicted are surplus, in order, each once", (*planned).evictedAreInOrder},
 	{"every condition, failure and event speaks in one line that fits, and of no time to come", (*planned).speaks},
 	{"what time alone changes is never in the past", (*planned).looksAhead},
@@ -117,7 +118,7 @@ func (m *planned) forcesTheStuck() bool {
 
 // calledBack tells whether a worker that succeeded is needed again.
 func calledBack(st *v1alpha1.ElasticTrainingJobStatus, w *podstate.Worker) bool {
-	return slices.ContainsFunc(st.Members, func(k v1alpha1.Member) bool { return k.UID == w.UID && k.Lost && !k.Left })
+	return slices.ContainsFunc(st.Members, func(k v1alpha1.Member) bool { return k.UID == w.UID && k.IsLost() && !k.HasLeft() })
 }
 
 func (m *planned) coreStays() bool {
@@ -142,12 +143,12 @@ func (m *planned) member(p *podstate.Worker) *v1alpha1.Member {
 
 func (m *planned) alive(p *podstate.Worker) bool {
 	known := m.member(p)
-	return known != nil && !known.Lost
+	return known != nil && !known.IsLost()
 }
 
 func (m *planned) toldToLeave(p *podstate.Worker) bool {
 	known := m.member(p)
-	return known != nil && known.Lost
+	return known != nil && known.IsLost()
 }
 
 func (m *planned) memoryComesFirst() bool {
@@ -160,7 +161,7 @@ func (m *planned) lossComesFirst() bool {
 
 // livesAt tells whether the written status has a living member at the index.
 func (m *planned) livesAt(i int32) bool {
-	return slices.ContainsFunc(m.was.Members, func(k v1alpha1.Member) bool { return k.Index == i && !k.Lost })
+	return slices.ContainsFunc(m.was.Members, func(k v1alpha1.Member) bool { return k.Index == i && !k.IsLost() })
 }
 
 func (m *planned) deletesWhatIsThere() bool {
@@ -249,7 +250,7 @@ func (m *planned) createsTheLowest() bool {
 		return true
 	}
 	for i := range m.d.CreateWorkers[len(m.d.CreateWorkers)-1] {
-		left := slices.ContainsFunc(m.st.Members, func(k v1alpha1.Member) bool { return k.Index == i && k.Left })
+		left := slices.ContainsFunc(m.st.Members, func(k v1alpha1.Member) bool { return k.Index == i && k.HasLeft() })
 		if !m.podAt(i) && !left && !m.evicted(i) && !m.livesAt(i) && !slices.Contains(m.d.CreateWorkers, i) {
 			return false
 		}
@@ -284,7 +285,7 @@ func (m *planned) coreComesFirst() bool {
 		}
 	}
 	for _, k := range m.st.Members {
-		if k.Completed && k.Left && k.Index < m.was.Attempt.MinReplicas {
+		if k.HasCompleted() && k.Index < m.was.Attempt.MinReplicas {
 			ready[k.Index] = true
 		}
 	}
@@ -330,12 +331,13 @@ func (m *planned) countersRise() bool {
 		tierless.Tier = "" // A stopped job waits with the tier of its next attempt.
 		return rises && (*a == *b || tierless == *b)
 	}
-	if was, is := m.was.Incident, m.st.Incident; was != nil && (is == nil || (*is != *was && is.Number <= was.Number)) {
+	if was, is := m.was.Incident, m.st.Incident; was != nil && (is == nil || is.Number < was.Number ||
+		is.Number == was.Number && !is.Time.Equal(&was.Time)) {
 		return false
 	}
 	for _, k := range m.was.Members {
 		if slices.ContainsFunc(m.st.Members, func(n v1alpha1.Member) bool {
-			return n.UID == k.UID && !n.Lost && (k.Lost || n.ContainerRestarts < k.ContainerRestarts || n.Incident < k.Incident)
+			return n.UID == k.UID && !n.IsLost() && (k.IsLost() || n.Restarts < k.Restarts)
 		}) {
 			return false
 		}
@@ -375,29 +377,6 @@ func (m *planned) restartsAreLosses() bool {
 		restarts += l.Restarts
 	}
 	return m.st.Restarts == restarts
-}
-
-func (m *planned) membersAreInOrder() bool {
-	for i, k := range m.st.Members {
-		if k.UID == "" || k.Index < 0 || (i > 0 && k.Index <= m.st.Members[i-1].Index) || ((k.Left || k.Completed) && !k.Lost) ||
-			slices.ContainsFunc(m.st.Members[:i], func(o v1alpha1.Member) bool { return o.UID == k.UID }) {
-			return false
-		}
-	}
-	return true
-}
-
-func (m *planned) evictedAreInOrder() bool {
-	if m.st.Elasticity == nil {
-		return true
-	}
-	for i, index := range m.st.Elasticity.Evicted {
-		if index < m.st.Attempt.MinReplicas || index >= m.st.Attempt.MaxReplicas ||
-			(i > 0 && index <= m.st.Elasticity.Evicted[i-1]) {
-			return false
-		}
-	}
-	return len(m.st.Elasticity.Evicted) == 0 || m.st.Elasticity.LastEvictionTime != nil
 }
 
 func (m *planned) speaks() bool {

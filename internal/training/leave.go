@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -38,24 +40,25 @@ func (p *planner) giveWay() {
 	}
 }
 
-// gangServed names the gang that the surplus leaves for.
-func gangServed(s *jobstate.State) string {
+// gangServed is the gang that the surplus leaves for; nil for the core of its own job.
+func gangServed(s *jobstate.State) *v1alpha1.GangRef {
 	to := s.Verdict.To
 	if to.Namespace == s.Job.Namespace && to.Name == s.Job.Name {
-		return "the core of its own job"
+		return nil
 	}
-	return to.String()
+	return ptr.To(v1alpha1.RefTo(to))
 }
 
 // takeRoomBack has surplus that left for a gang return without its cooldown if that gang was not placed in time: the cooldown
 // would keep the training from room that serves no other job.
 func (p *planner) takeRoomBack() {
 	e := p.Status.Elasticity
-	if e == nil || len(e.Evicted) == 0 || e.LastEvictionReason != losses.Told || !p.InVain(e.GaveWayTo) {
+	if e == nil || len(e.Evicted) == 0 || e.LastEvictionReason != losses.Told || e.GaveWayTo == nil ||
+		!p.InVain(*e.GaveWayTo) {
 		return
 	}
-	if vain := p.Status.LeftInVain; vain == nil || vain.For != e.GaveWayTo || vain.Time.Before(e.LastEvictionTime) {
-		p.Status.LeftInVain = &v1alpha1.LeftInVain{For: e.GaveWayTo, Time: p.StatusTime(), Workers: int32(len(e.Evicted))}
+	if vain := p.Status.LeftInVain; vain == nil || vain.For != *e.GaveWayTo || vain.Time.Before(e.LastEvictionTime) {
+		p.Status.LeftInVain = &v1alpha1.LeftInVain{For: *e.GaveWayTo, Time: p.StatusTime(), Workers: int32(len(e.Evicted))}
 	}
 	if len(p.Verdict.GiveUp) > 0 {
 		return // Another gang needs room now: what came back would only have to leave again.
@@ -100,24 +103,32 @@ func boolToInt(b bool) int {
 // replaceFailed deletes pods that failed or are stranded, so that workers of their names can be created. It waits until the loss
 // is in status, because the pod is its evidence, and until the worker's back-off is over.
 func (p *planner) replaceFailed() {
-	retry := map[int32]time.Duration{}
-	for _, m := range p.Status.Members {
-		if m.Lost && m.RetryTime != nil {
-			retry[m.Index] = min(m.RetryTime.Sub(p.Now), losses.LongestBackoff)
-		}
-	}
 	for i := range p.Maximum {
 		w := p.At[i]
 		if w == nil || !w.HasEnded() || w.Terminating || !p.RecordedLost(w) || p.RecordedLeft(w) || p.HasLeft(i) ||
 			p.HasTrained(w) {
 			continue
 		}
-		if wait := retry[i]; wait > 0 && w.Disruption == "" {
+		if wait := p.retryWait(i); wait > 0 && w.Disruption == "" {
 			p.requeueAfter(wait) // An evicted pod says nothing against a retry, so it does not wait.
 			continue
 		}
 		p.deleteWorker(w)
 	}
+}
+
+// retryWait is how much longer a lost worker's pod stays before it is replaced; zero or less if it need not. Where status has no
+// room for the worker's back-off, the earliest that it has counts: the one left out was no later.
+func (p *planner) retryWait(i int32) time.Duration {
+	retries := p.Status.Retries
+	r, known := p.Status.RetryOf(i)
+	if !known {
+		if len(retries) < v1alpha1.MaxRetries {
+			return 0
+		}
+		r = slices.MinFunc(retries, func(a, b v1alpha1.Retry) int { return a.Time.Compare(b.Time.Time) })
+	}
+	return min(r.Time.Sub(p.Now), losses.LongestBackoff)
 }
 
 // releaseNodes deletes waiting workers that avoid a node which may be used again. The affinity of a pod cannot be changed, so the
@@ -154,6 +165,6 @@ func (p *planner) deleteWorker(w *podstate.Worker) {
 // dropMembers takes workers out of the status that the job gave up on purpose or whose cooldown is over, so that their return
 // counts as growth and not as a loss mended.
 func (p *planner) dropMembers(drop func(int32) bool) {
-	p.Status.Members = slices.DeleteFunc(p.Status.Members, func(m v1alpha1.Member) bool { return drop(m.Index) })
+	p.Status.DropMembers(drop)
 	losses.ReleaseEvicted(p.Status, drop)
 }

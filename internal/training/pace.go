@@ -19,7 +19,8 @@ const farPlace = 10
 // written (docs/decisions/0007-status-pace.md).
 func PaceOf(written, wanted *v1alpha1.ElasticTrainingJobStatus) statuspace.Pace {
 	switch {
-	case slices.EqualFunc(written.Members, wanted.Members, sameMember) &&
+	case slices.Equal(written.Members, wanted.Members) &&
+		slices.EqualFunc(written.Retries, wanted.Retries, sameRetry) &&
 		equality.Semantic.DeepEqual(withoutMembers(written), withoutMembers(wanted)):
 		return statuspace.Never
 	case changesCourse(written, wanted):
@@ -32,17 +33,18 @@ func PaceOf(written, wanted *v1alpha1.ElasticTrainingJobStatus) statuspace.Pace 
 	return statuspace.Calm
 }
 
-// sameMember is ==, except that times are compared as times and not as pointers.
-func sameMember(a, b v1alpha1.Member) bool {
-	same := a.RetryTime.Equal(b.RetryTime) && a.StrandedTime.Equal(b.StrandedTime)
-	a.RetryTime, b.RetryTime, a.StrandedTime, b.StrandedTime = nil, nil, nil, nil
+// sameRetry is ==, except that times of different zones may be equal.
+func sameRetry(a, b v1alpha1.Retry) bool {
+	same := a.Time.Equal(&b.Time)
+	a.Time, b.Time = metav1.Time{}, metav1.Time{}
 	return same && a == b
 }
 
-// withoutMembers is the status without its members: reflection over thousands of them would cost more than the whole plan.
+// withoutMembers is the status without its members and their back-offs: reflection over thousands of them would cost more than
+// the whole plan.
 func withoutMembers(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTrainingJobStatus {
 	c := *st
-	c.Members = nil
+	c.Members, c.Retries = nil, nil
 	return &c
 }
 
@@ -76,11 +78,11 @@ func conditionStatus(st *v1alpha1.ElasticTrainingJobStatus, kind string) metav1.
 func changesLosses(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
 	lost := func(st *v1alpha1.ElasticTrainingJobStatus) (uids []string) {
 		for _, m := range st.Members {
-			if m.Lost {
+			if m.IsLost() {
 				uids = append(uids, string(m.UID))
 			}
-			if m.ContainerRestarts > 0 {
-				uids = append(uids, string(m.UID)+"/"+strconv.Itoa(int(m.ContainerRestarts)))
+			if m.Restarts > 0 {
+				uids = append(uids, string(m.UID)+"/"+strconv.Itoa(int(m.Restarts)))
 			}
 		}
 		return uids
@@ -97,7 +99,7 @@ func changesLosses(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
 		}
 		return st.Elasticity.Evicted
 	}
-	return a.RoomFrom != b.RoomFrom || !slices.Equal(evicted(a), evicted(b))
+	return !slices.Equal(a.RoomFrom, b.RoomFrom) || !slices.Equal(evicted(a), evicted(b))
 }
 
 // withoutWords is the status without its messages, and with every far place in the queue made equal.

@@ -20,7 +20,7 @@ func TestPreemptedJobStopsWholeAndGoesOn(t *testing.T) {
 	w.o.Verdict = capacity.Verdict{Preempt: &capacity.Preemption{By: by, Tier: "main-traffic"}}
 	w.step()
 	g.Expect(w.last.DeletePods).To(BeEmpty(), "for whom is in status first")
-	g.Expect(w.status().Preemption.By).To(Equal("ads/launch"))
+	g.Expect(w.status().Preemption.By).To(Equal(v1alpha1.GangRef{Namespace: "ads", Name: "launch"}))
 	w.restart()
 	w.o.Verdict = capacity.Verdict{}
 	w.settle()

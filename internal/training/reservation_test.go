@@ -18,8 +18,8 @@ func TestAGangToWhichRoomIsHandedOverIsTheFirstUntilItIsPlaced(t *testing.T) {
 	usual := class()
 	w.o.Profile = profile()
 	w.o.Profile.Status.Reservations = []v1alpha1.ReservationStatus{
-		{Name: "other", Phase: v1alpha1.ReservationHandingOver, Job: "ads/other"},
-		{Name: "launch", Phase: v1alpha1.ReservationHandingOver, Job: "ads/ctr"},
+		{Name: "other", Phase: v1alpha1.ReservationHandingOver, Job: &v1alpha1.GangRef{Namespace: "ads", Name: "other"}},
+		{Name: "launch", Phase: v1alpha1.ReservationHandingOver, Job: &v1alpha1.GangRef{Namespace: "ads", Name: "ctr"}},
 	}
 	w.step()
 	g.Expect(w.last.RestoreGroups).To(ConsistOf(HaveField("Group.PriorityClass", config.HandoverClass)))
@@ -43,7 +43,7 @@ func TestRoomThatWasHandedOverMakesNobodyTheFirstAgain(t *testing.T) {
 	w := newSimulator(t, 2, 4)
 	w.o.Profile = profile()
 	w.o.Profile.Status.Reservations = []v1alpha1.ReservationStatus{
-		{Name: "launch", Phase: v1alpha1.ReservationHandedOver, Job: "ads/ctr"},
+		{Name: "launch", Phase: v1alpha1.ReservationHandedOver, Job: &v1alpha1.GangRef{Namespace: "ads", Name: "ctr"}},
 	}
 	w.settle()
 	g.Expect(w.last.RestoreGroups).To(BeEmpty(), "a job of the same name, or one that came before anything was held")

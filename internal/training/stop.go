@@ -10,7 +10,7 @@ import (
 // decide otherwise halfway through, and a second job would stop for the same gang.
 func (p *planner) heedPreemption() {
 	if v := p.Verdict.Preempt; v != nil && p.Status.Preemption == nil && !p.Spec.Suspend {
-		p.Status.Preemption = &v1alpha1.PreemptionStatus{By: v.By.String(), Since: p.StatusTime(), Tier: v.Tier}
+		p.Status.Preemption = &v1alpha1.PreemptionStatus{By: v1alpha1.RefTo(v.By), Since: p.StatusTime(), Tier: v.Tier}
 	}
 }
 

@@ -230,7 +230,8 @@ func TestARestartInPlaceKeepsTheBackOff(t *testing.T) {
 	w.change(1, func(p *podstate.Worker) {
 		p.Scheduled, p.Phase, p.Ready, p.ContainerRestarts = true, corev1.PodRunning, true, 1
 	}).settle()
-	g.Expect(w.status().Members[1].Failures).To(BeNumerically(">=", 1), "it failed before")
+	retry, _ := w.status().RetryOf(1)
+	g.Expect(retry.Failures).To(BeNumerically(">=", 1), "it failed before")
 }
 
 func TestAWorkerThatVolcanoTookLeavesForVolcanosReason(t *testing.T) {
@@ -240,5 +241,5 @@ func TestAWorkerThatVolcanoTookLeavesForVolcanosReason(t *testing.T) {
 	})
 	w.step().pass(statuspace.SoonDelay).step()
 	g.Expect(w.status().Elasticity.LastEvictionReason).To(Equal(corev1.PodReasonPreemptionByScheduler))
-	g.Expect(w.status().Elasticity.GaveWayTo).To(BeEmpty())
+	g.Expect(w.status().Elasticity.GaveWayTo).To(BeNil())
 }

@@ -22,7 +22,7 @@ func (p *planner) tellWorkers() {
 	// Surplus is listed as the written status has it, so that a burst of changes writes the ConfigMap once.
 	var surplus []int32
 	for _, m := range p.Job.Status.Members {
-		if p.IsSurplus(m.Index) && m.Index < p.Maximum && !m.Lost {
+		if p.IsSurplus(m.Index) && m.Index < p.Maximum && !m.IsLost() {
 			surplus = append(surplus, m.Index)
 		}
 	}

@@ -216,11 +216,16 @@ func timeless(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobS
 		st.Incident.Time = someTime
 	}
 	st.ActiveSeconds = 0
+	st.StrandedTime = nil
 	for i := range st.Members {
-		st.Members[i].UID, st.Members[i].StrandedTime = "some", nil // A worker may have come just before worker 0 was lost, or after.
-		if st.Members[i].RetryTime != nil {
-			*st.Members[i].RetryTime = someTime
+		m := &st.Members[i]
+		m.UID = "some"
+		if m.IsStranded() {
+			m.State = "" // It may have come just before worker 0 was lost, or after.
 		}
+	}
+	for i := range st.Retries {
+		st.Retries[i].Time = someTime
 	}
 	for i := range st.Conditions {
 		st.Conditions[i].LastTransitionTime = someTime

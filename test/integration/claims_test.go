@@ -102,7 +102,7 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 		Expect(s.Read("fails")).To(testutil.HaveReason(v1alpha1.ReasonBackOff), "it still waits")
 		Expect(s.Read("filler").Status.Preemption).To(BeNil(), "and no job is stopped for it")
 		Eventually(s.Fetch("fails")).Should(testutil.Train(2), "the back-off over, it gets its room")
-		Expect(s.Read("filler").Status.Preemption.By).To(Equal(s.Namespace+"/fails"), "from the youngest")
+		Expect(s.Read("filler").Status.Preemption.By.String()).To(Equal(s.Namespace+"/fails"), "from the youngest")
 		unharmed()
 	})
 
@@ -146,7 +146,7 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 		linger(s, "lingers", 365*24*time.Hour)
 		s.Submit(urgent(s, "urgent"))
 		Eventually(s.Fetch("urgent")).Should(testutil.Train(2), "it does not wait for a year")
-		Expect(s.Read("victim").Status.Preemption.By).To(Equal(s.Namespace+"/urgent"), "the other job has stopped for it")
+		Expect(s.Read("victim").Status.Preemption.By.String()).To(Equal(s.Namespace+"/urgent"), "the other job has stopped for it")
 		linger(s, "lingers", 0)
 	})
 
@@ -246,7 +246,7 @@ var _ = Describe("A promise has an end", Ordered, func() {
 			testutil.HaveReason(v1alpha1.ReasonNotPlaced), "it is not placed in time")
 		Eventually(s.Fetch("victim")).Should(testutil.Train(2), "the job goes on by itself")
 		left := s.Read("victim").Status.LeftInVain
-		Expect(left).To(HaveField("For", s.Namespace+"/ghost"), "its status says for whom it stopped in vain")
+		Expect(left).To(HaveField("For.String()", s.Namespace+"/ghost"), "its status says for whom it stopped in vain")
 		Expect(s.Read("ghost").Status.Message).To(ContainSubstring(s.Namespace+"/victim (2)"), "and so does the other's")
 		Consistently(s.Fetch("victim")).WithTimeout(3*inTime).Should(
 			HaveField("Status.Preemption", BeNil()), "it stops no more for a gang that is as it was")

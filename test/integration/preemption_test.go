@@ -28,7 +28,7 @@ var _ = Describe("Whole-gang preemption", func() {
 		Eventually(s.Fetch("young")).Should(And(testutil.HavePhase(v1alpha1.PhaseSuspended),
 			testutil.HaveReason(v1alpha1.ReasonPreempted), testutil.HaveRestarts(0)), "the youngest was stopped whole")
 		young := s.Read("young")
-		Expect(young.Status.Preemption.By).To(Equal(s.Namespace+"/launch"), "its status names for whom")
+		Expect(young.Status.Preemption.By.String()).To(Equal(s.Namespace+"/launch"), "its status names for whom")
 		Expect(young.Status.Preemption.Tier).To(Equal("main-traffic"), "and of which tier that is")
 		Expect(young.Spec.Suspend).To(BeFalse(), "its spec is its user's")
 		Expect(s.UIDs("old")).To(Equal(before), "nobody else lost a worker")

@@ -26,7 +26,7 @@ func Summary(job *v1alpha1.ElasticTrainingJob) string {
 		fmt.Fprintf(&b, "  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
 	}
 	if e := st.Elasticity; e != nil {
-		fmt.Fprintf(&b, "  gave way to %q: %v, last at %v\n", e.GaveWayTo, e.Evicted, e.LastEvictionTime)
+		fmt.Fprintf(&b, "  gave way to %v: %v, last at %v\n", e.GaveWayTo, e.Evicted, e.LastEvictionTime)
 	}
 	return b.String()
 }

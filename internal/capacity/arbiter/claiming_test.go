@@ -79,7 +79,8 @@ func (s *fixture) reserve(name string) {
 // rejected has kubelets reject worker 1 so many times in a row.
 func rejected(times int32) func(*fixture, *v1alpha1.ElasticTrainingJob) {
 	return func(_ *fixture, j *v1alpha1.ElasticTrainingJob) {
-		j.Status.Members = []v1alpha1.Member{{Index: 1, UID: "before", Lost: true, Rejections: times}}
+		j.Status.Members = []v1alpha1.Member{{Index: 1, UID: "before", State: v1alpha1.MemberLost}}
+		j.Status.Retries = []v1alpha1.Retry{{Index: 1, Rejections: times}}
 	}
 }
 

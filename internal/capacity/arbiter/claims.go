@@ -197,7 +197,7 @@ func (in *inputs) askForReserved(model *capacity.Model, judged verdicts) {
 func (c *collector) completedCore(r *roll, job *v1alpha1.ElasticTrainingJob) int32 {
 	count := int32(0)
 	for _, m := range job.Status.Members {
-		if m.Completed && m.Index < job.Status.Attempt.MinReplicas && !r.finished[m.Index] {
+		if m.HasCompleted() && m.Index < job.Status.Attempt.MinReplicas && !r.finished[m.Index] {
 			count++
 		}
 	}

@@ -57,7 +57,7 @@ func TestWhoClaimsRoom(t *testing.T) {
 		"a core worker has completed, and its pod is gone": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.bind(j, 1)
 			s.bare = map[string]bool{"gang": true}
-			j.Status.Members = []v1alpha1.Member{{Index: 1, UID: "u", Lost: true, Left: true, Completed: true}}
+			j.Status.Members = []v1alpha1.Member{{Index: 1, UID: "u", State: v1alpha1.MemberCompleted}}
 		}, false, false},
 		"a quota refuses its pods": {func(s *fixture, _ *v1alpha1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
@@ -244,7 +244,9 @@ func TestStoppedJobGoesOnOnceTheClaimForItHasEnded(t *testing.T) {
 	waits := s.job("gang", 2, 0)
 	waits.Spec.Tier = "main-traffic"
 	stopped := s.job("stopped", 2, 0)
-	stopped.Status.Preemption = &v1alpha1.PreemptionStatus{By: "ads/gang", Since: metav1.NewTime(now)}
+	stopped.Status.Preemption = &v1alpha1.PreemptionStatus{
+		By: v1alpha1.GangRef{Namespace: "ads", Name: "gang"}, Since: metav1.NewTime(now),
+	}
 	a := s.arbiter()
 	for _, after := range []time.Duration{0, 59 * time.Second} {
 		_, err := a.evaluate(t.Context(), now.Add(after))

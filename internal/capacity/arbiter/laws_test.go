@@ -244,7 +244,7 @@ func (l *laws) ends(w *simulator, e *capacity.Ended) {
 		left := slices.ContainsFunc(e.Victims, func(v capacity.Surplus) bool { return v.Job == key }) && st.Elasticity != nil &&
 			len(st.Elasticity.Evicted) > 0 && gaveWay(st, e.For.String())
 		stopped := slices.ContainsFunc(e.Stopped, func(h capacity.Holder) bool { return h.Job == key }) && st.Preemption != nil &&
-			st.Preemption.By == e.For.String()
+			st.Preemption.By.Key() == e.For
 		if left || stopped {
 			l.owed = append(l.owed, debt{job: t.job.UID, gang: e.For.String(), since: e.At, whole: stopped})
 		}
@@ -269,7 +269,7 @@ func (l *laws) collect(w *simulator) {
 		case d.ofOurs && w.saysNotPlaced(w.trainings[at]):
 			l.told++
 			return true
-		case !d.ofOurs && vain != nil && vain.For == d.gang && !vain.Time.Time.Before(d.since.Truncate(time.Second)):
+		case !d.ofOurs && vain != nil && vain.For.String() == d.gang && !vain.Time.Time.Before(d.since.Truncate(time.Second)):
 			l.told++
 			return true
 		}
@@ -284,7 +284,7 @@ func (l *laws) collect(w *simulator) {
 // nothing of the kind.
 func gaveWay(st *v1alpha1.ElasticTrainingJobStatus, gang string) bool {
 	e := st.Elasticity
-	return e != nil && e.GaveWayTo == gang && e.LastEvictionReason == "Told"
+	return e != nil && e.GaveWayTo != nil && e.GaveWayTo.String() == gang && e.LastEvictionReason == "Told"
 }
 
 // saysNotPlaced tells whether a training says that it was not placed in time, or need not any more.

@@ -52,7 +52,7 @@ func TestRoomThatIsOnItsWayIsWaitedFor(t *testing.T) {
 		},
 		"a job is being suspended": func(s *fixture) { s.job("stops", 2, 2).Spec.Suspend = true },
 		"a job is being preempted": func(s *fixture) {
-			s.job("stops", 2, 2).Status.Preemption = &v1alpha1.PreemptionStatus{By: "ads/x"}
+			s.job("stops", 2, 2).Status.Preemption = &v1alpha1.PreemptionStatus{By: v1alpha1.GangRef{Namespace: "ads", Name: "x"}}
 		},
 		"a job has been suspended, and its pods terminate": func(s *fixture) {
 			s.job("stops", 2, 2).Spec.Suspend = true

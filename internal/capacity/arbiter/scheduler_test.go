@@ -147,7 +147,7 @@ func (w *simulator) completedUnseen(group string) int {
 	for _, t := range w.trainings {
 		for _, m := range t.job.Status.Members {
 			there := slices.ContainsFunc(w.pods, func(p *corev1.Pod) bool { return p.UID == m.UID })
-			if t.job.Name == group && m.Completed && m.Index < t.job.Spec.MinReplicas && !there {
+			if t.job.Name == group && m.HasCompleted() && m.Index < t.job.Spec.MinReplicas && !there {
 				n++
 			}
 		}

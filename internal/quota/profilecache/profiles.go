@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -79,7 +80,7 @@ func handsOver(old, now *v1alpha1.ResourceQuotaProfile) bool {
 	takers := func(p *v1alpha1.ResourceQuotaProfile) []string {
 		var jobs []string
 		for _, st := range p.Status.Reservations {
-			jobs = append(jobs, string(st.Phase)+" "+st.Job)
+			jobs = append(jobs, fmt.Sprint(st.Phase, " ", ptr.Deref(st.Job, v1alpha1.GangRef{})))
 		}
 		return jobs
 	}

@@ -62,19 +62,24 @@ func (d *description) setPhase() {
 // setPlace writes the core's place in its queue, and which jobs make room for it.
 func (d *description) setPlace() {
 	if d.is == ended || jobstate.IsStopped(d.Status) {
-		d.Status.Place, d.Status.RoomFrom = 0, ""
+		d.Status.Place, d.Status.RoomFrom = 0, nil
 		return
 	}
 	if d.is == restarting {
 		return // The verdict is about workers that are being deleted.
 	}
 	if d.Minimum > 0 && d.CorePlaced() {
-		d.Status.Place, d.Status.RoomFrom = 0, "" // The verdict is up to a second old and may still have the core waiting.
+		d.Status.Place, d.Status.RoomFrom = 0, nil // The verdict is up to a second old and may still have the core waiting.
 		return
 	}
 	d.Status.Place = d.Verdict.Place
 	if from := d.Verdict.From; len(from) > 0 {
-		d.Status.RoomFrom = text.ClipLine(listHolders(from), 1024)
+		d.Status.RoomFrom = nil
+		for _, h := range from[:min(len(from), v1alpha1.MaxRoomSources)] {
+			d.Status.RoomFrom = append(d.Status.RoomFrom, v1alpha1.RoomSource{
+				Namespace: h.Job.Namespace, Name: h.Job.Name, Workers: h.Workers,
+			})
+		}
 	}
 }
 

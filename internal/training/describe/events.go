@@ -83,9 +83,9 @@ func (s *story) tellWorkers() {
 			CountWorkers(after.Attempt.MinReplicas), after.Queue, waited, since)
 	}
 	s.tellAttempts()
-	if after.RoomFrom != "" && after.RoomFrom != before.RoomFrom {
+	if len(after.RoomFrom) > 0 && !slices.Equal(after.RoomFrom, before.RoomFrom) {
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventRoomMade, "Workers of other jobs leave to make room for this job: %s.",
-			after.RoomFrom)
+			listSources(after.RoomFrom))
 	}
 	if gone := s.newlyEvicted(); len(gone) > 0 {
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventGaveWay, "%s %s; %s ready.",
@@ -185,7 +185,8 @@ func (s *story) whatFollows() string {
 	if f.InPlace {
 		return "it restarts in its pod"
 	}
-	if at, known := slices.BinarySearchFunc(s.after.Members, f.Worker, jobstate.CompareIndex); known && s.after.Members[at].Left {
+	at, known := slices.BinarySearchFunc(s.after.Members, f.Worker, jobstate.CompareIndex)
+	if known && s.after.Members[at].HasLeft() {
 		return "it is not replaced, because a rule of the failure policy says Ignore"
 	}
 	return "it is being created again"
@@ -222,7 +223,7 @@ func (s *story) joinedWorkers() []int32 {
 func livingIndices(members []v1alpha1.Member, which func(v1alpha1.Member) bool) []int32 {
 	var indices []int32
 	for _, m := range members {
-		if !m.Lost && which(m) {
+		if !m.IsLost() && which(m) {
 			indices = append(indices, m.Index)
 		}
 	}

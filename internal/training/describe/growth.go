@@ -88,7 +88,7 @@ func (d *description) placedMessage() string {
 func whyEvicted(e *v1alpha1.ElasticityStatus) string {
 	switch e.LastEvictionReason {
 	case losses.Told:
-		return "gave way to " + e.GaveWayTo
+		return "gave way to " + losses.GangServed(e)
 	case corev1.PodReasonPreemptionByScheduler:
 		return "gave way to a waiting gang"
 	case losses.Unseen:

@@ -128,7 +128,7 @@ func HeldGPUs(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobS
 	}
 	whole := st.Attempt.MinReplicas // The status counts ready workers without saying which: they are core first.
 	for _, m := range st.Members {
-		if m.Lost && m.Index < st.Attempt.MinReplicas {
+		if m.IsLost() && m.Index < st.Attempt.MinReplicas {
 			whole--
 		}
 	}

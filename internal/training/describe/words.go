@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
@@ -83,6 +86,15 @@ func someHolders(all []capacity.Holder) string {
 		others = fmt.Sprintf("%d other jobs", n)
 	}
 	return fmt.Sprintf("%s and %s (%d)", listHolders(all[:most]), others, rest)
+}
+
+// listSources lists the jobs that make room as listHolders does.
+func listSources(all []v1alpha1.RoomSource) string {
+	holders := make([]capacity.Holder, len(all))
+	for i, s := range all {
+		holders[i] = capacity.Holder{Job: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}, Workers: s.Workers}
+	}
+	return listHolders(holders)
 }
 
 // listHolders lists jobs, each with a number of workers: "vision/a (2), ads/b (1)".

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -40,8 +39,8 @@ func (s *State) IsEvicted(i int32) bool {
 }
 
 // InVain is true if workers left, or the job stopped, for this gang and it was not placed in time.
-func (s *State) InVain(gang string) bool {
-	return slices.ContainsFunc(s.Verdict.InVain, func(ended types.NamespacedName) bool { return ended.String() == gang })
+func (s *State) InVain(gang v1alpha1.GangRef) bool {
+	return slices.Contains(s.Verdict.InVain, gang.Key())
 }
 
 // HasLeft is true if the worker is not replaced in this attempt.
@@ -57,27 +56,27 @@ func (s *State) IsOfAttempt(d podstate.Departure) bool { return d.Attempt == s.S
 func (s *State) LivesOnRecord(i int32) bool {
 	recorded := s.Job.Status.Members
 	at, known := slices.BinarySearchFunc(recorded, i, CompareIndex)
-	return known && !recorded[at].Lost
+	return known && !recorded[at].IsLost()
 }
 
 // RecordedMember tells whether the status at the API server has the pod as a living member.
 func (s *State) RecordedMember(w *podstate.Worker) bool {
-	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && !m.Lost })
+	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && !m.IsLost() })
 }
 
 // RecordedLost tells whether the status at the API server, not the one being planned, knows that the pod is lost.
 func (s *State) RecordedLost(w *podstate.Worker) bool {
-	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.Lost })
+	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.IsLost() })
 }
 
 // IsLost tells whether the status that is planned has the pod as lost.
 func (s *State) IsLost(w *podstate.Worker) bool {
-	return slices.ContainsFunc(s.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.Lost })
+	return slices.ContainsFunc(s.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.IsLost() })
 }
 
 // RecordedLeft tells whether the status at the API server says that the pod's worker is not replaced.
 func (s *State) RecordedLeft(w *podstate.Worker) bool {
-	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.Left })
+	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.HasLeft() })
 }
 
 // ActiveWorkers lists the running workers that take part in the training. Workers that are no members, because they were placed

@@ -61,7 +61,7 @@ func (s *State) AdoptStatus(planned *v1alpha1.ElasticTrainingJobStatus) {
 	s.adoptStatus(planned)
 	s.Left, s.Completed = make([]bool, len(s.At)), make([]bool, len(s.At))
 	for _, m := range planned.Members {
-		s.Left[m.Index], s.Completed[m.Index] = m.Left, m.Completed
+		s.Left[m.Index], s.Completed[m.Index] = m.HasLeft(), m.HasCompleted()
 	}
 }
 

@@ -74,11 +74,12 @@ func (s *State) HasTrained(w *podstate.Worker) bool {
 // replaced, or marked as stranded and not recorded yet. A zero time means now.
 func (s *State) IsStranded(uid types.UID, ended time.Time) bool {
 	return s.TrainsAsOne() && slices.ContainsFunc(s.Status.Members, func(m v1alpha1.Member) bool {
-		return m.UID == uid && ((m.Lost && !m.Left) || (!m.Lost && StrandedAt(&m, cmp.Or(ended, s.Now))))
+		return m.UID == uid && ((m.IsLost() && !m.HasLeft()) || s.StrandedAt(&m, cmp.Or(ended, s.Now)))
 	})
 }
 
 // StrandedAt is true if a success of the member at a time is that of a stranded worker. The mark fades with the exit barrier.
-func StrandedAt(m *v1alpha1.Member, at time.Time) bool {
-	return m.StrandedTime != nil && at.Sub(m.StrandedTime.Time) <= ExitBarrier
+func (s *State) StrandedAt(m *v1alpha1.Member, at time.Time) bool {
+	since := s.Status.StrandedTime
+	return m.IsStranded() && since != nil && at.Sub(since.Time) <= ExitBarrier
 }

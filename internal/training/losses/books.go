@@ -39,11 +39,7 @@ func Open(s *jobstate.State) *Books { return &Books{State: s} }
 // status.members as lost, among the evicted, and in restarts if it counts. The failure policy's answer is noted in the same
 // evaluation, so that a crash cannot separate the two.
 func (b *Books) SettleLosses() {
-	// By index; one without a UID stands for an index that has no member.
-	members := make([]v1alpha1.Member, len(b.At))
-	for _, m := range b.Status.Members {
-		members[m.Index] = m
-	}
+	members := b.readMembers()
 	losses := b.findLosses(members)
 	b.judgeSuccesses(members, losses)
 	for i := range losses {
@@ -55,17 +51,17 @@ func (b *Books) SettleLosses() {
 		if l.inPlace {
 			continue // The pod lives on and stays a living member.
 		}
-		m.Index, m.UID, m.Lost, m.Left, m.Completed = l.index, l.uid, true, l.left, l.completed && !l.stranded
-		m.ContainerRestarts, m.Incident, m.StrandedTime = 0, 0, nil
+		m.Member = v1alpha1.Member{Index: l.index, UID: l.uid, State: l.state()}
+		m.incident = 0
 	}
 	b.markStranded(members, losses)
 	for w := range b.AttemptWorkers() {
 		known := &members[w.Index]
-		if !w.IsRunning() || (known.UID == w.UID && known.Lost) {
+		if !w.IsRunning() || (known.UID == w.UID && known.IsLost()) {
 			continue // A pod becomes a member once it runs; before that its deletion costs nothing.
 		}
 		if known.UID != w.UID {
-			*known = v1alpha1.Member{Index: w.Index, UID: w.UID, Failures: known.Failures, RetryTime: known.RetryTime}
+			known.succeed(w.Index, w.UID)
 		}
 		if b.IsEvicted(w.Index) {
 			// It runs again, so it no longer waits for a cooldown.
@@ -74,17 +70,17 @@ func (b *Books) SettleLosses() {
 	}
 	b.Left, b.Completed = make([]bool, len(b.At)), make([]bool, len(b.At))
 	for i := range members {
-		b.Left[i], b.Completed[i] = members[i].Left, members[i].Completed
-		if b.progressed && !members[i].Lost {
+		b.Left[i], b.Completed[i] = members[i].HasLeft(), members[i].HasCompleted()
+		if b.progressed && !members[i].IsLost() {
 			// Workers that live after progress have proved themselves, so their back-offs begin anew.
-			members[i].Failures, members[i].Rejections, members[i].RetryTime = 0, 0, nil
+			members[i].retry = v1alpha1.Retry{}
 		}
 	}
-	b.Status.Members = slices.DeleteFunc(members, func(m v1alpha1.Member) bool { return m.UID == "" })
+	b.writeMembers(members)
 }
 
-// ReleaseWorker records that the operator takes a surplus worker away, and for which gang.
-func (b *Books) ReleaseWorker(w *podstate.Worker, to string) {
+// ReleaseWorker records that the operator takes a surplus worker away, and for which gang; nil for the core of its own job.
+func (b *Books) ReleaseWorker(w *podstate.Worker, to *v1alpha1.GangRef) {
 	l := &loss{index: w.Index, uid: w.UID, ran: w.IsRunning(), eviction: Told, disruption: Told, conditions: w.Conditions}
 	b.recordEviction(l)
 	b.applyRuling(l, b.ruleOn(l))
@@ -93,11 +89,9 @@ func (b *Books) ReleaseWorker(w *podstate.Worker, to string) {
 		// Surplus that never had a node is not counted: it only stops waiting.
 		b.noteEviction(w.Index, Told)
 	}
-	at, known := slices.BinarySearchFunc(b.Status.Members, w.Index, jobstate.CompareIndex)
-	if !known {
-		b.Status.Members = slices.Insert(b.Status.Members, at, v1alpha1.Member{})
-	}
-	b.Status.Members[at] = v1alpha1.Member{Index: w.Index, UID: w.UID, Lost: true, Left: l.left}
+	b.Status.DropMembers(func(i int32) bool { return i == w.Index })
+	at, _ := slices.BinarySearchFunc(b.Status.Members, w.Index, jobstate.CompareIndex)
+	b.Status.Members = slices.Insert(b.Status.Members, at, v1alpha1.Member{Index: w.Index, UID: w.UID, State: l.state()})
 }
 
 // CompletesOnSuccess is true if the failure policy completes the job at once when worker 0 succeeds, without waiting for the

@@ -52,18 +52,29 @@ type loss struct {
 	progress   int64
 }
 
+// state is what the loss makes of its member.
+func (l *loss) state() v1alpha1.MemberState {
+	switch {
+	case l.completed && !l.stranded:
+		return v1alpha1.MemberCompleted
+	case l.left:
+		return v1alpha1.MemberLeft
+	}
+	return v1alpha1.MemberLost
+}
+
 // findLosses lists the losses that status does not know yet, given the known members by index.
-func (b *Books) findLosses(members []v1alpha1.Member) []loss {
+func (b *Books) findLosses(members []member) []loss {
 	var all []loss
 	for i, w := range b.At[:b.Maximum] {
-		known := members[i]
+		known := &members[i]
 		// The member's pod is gone, or another has its name: the loss of the old pod comes first.
-		if known.UID != "" && !known.Lost && (w == nil || w.UID != known.UID) {
+		if known.UID != "" && !known.IsLost() && (w == nil || w.UID != known.UID) {
 			l := b.judgeGone(known.Index, known.UID)
 			l.ran = true
 			all = append(all, l)
 		}
-		if w == nil || (w.UID == known.UID && known.Lost) {
+		if w == nil || (w.UID == known.UID && known.IsLost()) {
 			continue
 		}
 		if l, lost := b.judgeWorker(w, known); lost {
@@ -76,7 +87,7 @@ func (b *Books) findLosses(members []v1alpha1.Member) []loss {
 		if d.Index >= b.Maximum || !b.IsOfAttempt(d) || d.Disruption == "" {
 			continue
 		}
-		if known := members[d.Index]; known.UID != d.UID && (known.UID == "" || known.Lost) {
+		if known := &members[d.Index]; known.UID != d.UID && (known.UID == "" || known.IsLost()) {
 			all = append(all, b.judgeGone(d.Index, d.UID))
 		}
 	}
@@ -84,14 +95,14 @@ func (b *Books) findLosses(members []v1alpha1.Member) []loss {
 }
 
 // judgeWorker says what happened to a worker whose pod exists, given the member that status knows at its index.
-func (b *Books) judgeWorker(w *podstate.Worker, known v1alpha1.Member) (loss, bool) {
+func (b *Books) judgeWorker(w *podstate.Worker, known *member) (loss, bool) {
 	if l, lost := b.judgeLeaving(w); lost {
 		l.ran = w.UID == known.UID || w.Phase == corev1.PodRunning
-		l.again = w.UID == known.UID && w.ContainerRestarts > known.ContainerRestarts
+		l.again = w.UID == known.UID && w.ContainerRestarts > known.Restarts
 		// A plain deletion of a pod that is no member is no loss: the operator itself may have deleted it for a lower maxReplicas.
 		return l, w.UID == known.UID || w.Disruption != "" || !w.Terminating
 	}
-	restarted := w.ContainerRestarts > 0 && (w.UID != known.UID || w.ContainerRestarts > known.ContainerRestarts)
+	restarted := w.ContainerRestarts > 0 && (w.UID != known.UID || w.ContainerRestarts > known.Restarts)
 	return b.restartInPlace(w), restarted
 }
 

@@ -25,7 +25,7 @@ const (
 )
 
 // recordLoss writes a loss into the planned status.
-func (b *Books) recordLoss(l *loss, m *v1alpha1.Member, r ruling) {
+func (b *Books) recordLoss(l *loss, m *member, r ruling) {
 	if l.inPlace {
 		b.recordRestart(l, m, r)
 		return
@@ -34,21 +34,20 @@ func (b *Books) recordLoss(l *loss, m *v1alpha1.Member, r ruling) {
 		if l.index == 0 {
 			b.newIncident() // Its peers restart because of it, within the incident's window.
 		}
-		b.countRestarts(l, r, 1, m.Failures > 0)
+		b.countRestarts(l, r, 1, m.retry.Failures > 0)
 	}
 	if l.rejected {
 		b.recordRejection(l, m)
 		b.noteRejection(l.index)
 	} else {
-		m.Rejections = 0
+		m.retry.Rejections = 0
 	}
 	if !l.rejected && l.failure != (podstate.Failure{}) && !r.starved {
-		if b.progressed || (m.RetryTime != nil && b.Now.Sub(m.RetryTime.Time) > sameFailureWindow) {
-			m.Failures = 0
+		if b.progressed || b.Now.Sub(m.retry.Time.Time) > sameFailureWindow {
+			m.retry.Failures = 0
 		}
-		m.Failures++
-		retry := metav1.NewTime(b.Now.Add(BackoffAfter(m.Failures)).Truncate(time.Second))
-		m.RetryTime = &retry
+		m.retry.Failures++
+		m.retry.Time = metav1.NewTime(b.Now.Add(BackoffAfter(m.retry.Failures)).Truncate(time.Second))
 	}
 	if l.eviction != "" {
 		b.recordEviction(l)
@@ -60,18 +59,19 @@ func (b *Books) recordLoss(l *loss, m *v1alpha1.Member, r ruling) {
 
 // recordRestart counts containers that restarted in place. The first restarts of different workers in one incident count as one
 // restart of the job; a second restart of one worker counts by itself, because nothing that happens once restarts it twice.
-func (b *Books) recordRestart(l *loss, m *v1alpha1.Member, r ruling) {
+func (b *Books) recordRestart(l *loss, m *member, r ruling) {
 	if m.UID != l.uid {
-		*m = v1alpha1.Member{Index: l.index, UID: l.uid, Failures: m.Failures, RetryTime: m.RetryTime}
+		m.succeed(l.index, l.uid)
 	}
-	restarts, again := b.At[l.index].ContainerRestarts-m.ContainerRestarts, m.ContainerRestarts > 0
-	m.ContainerRestarts, m.StrandedTime = b.At[l.index].ContainerRestarts, nil
-	if i := b.Status.Incident; i != nil && m.Incident < i.Number && b.Now.Sub(i.Time.Time) <= incidentWindow {
+	restarts, again := b.At[l.index].ContainerRestarts-m.Restarts, m.Restarts > 0
+	m.Restarts = b.At[l.index].ContainerRestarts
+	m.setStranded(false)
+	if i := b.Status.Incident; i != nil && m.incident < i.Number && b.Now.Sub(i.Time.Time) <= incidentWindow {
 		restarts--
 	} else {
 		b.newIncident()
 	}
-	m.Incident = b.Status.Incident.Number
+	m.incident = b.Status.Incident.Number
 	if restarts > 0 {
 		b.countRestarts(l, r, restarts, again)
 	}
@@ -95,7 +95,7 @@ func (b *Books) recordEviction(l *loss) {
 		e.Evicted = append(e.Evicted, l.index)
 		slices.Sort(e.Evicted)
 	}
-	e.GaveWayTo = "" // ReleaseWorker sets it for an eviction by the operator.
+	e.GaveWayTo = nil // ReleaseWorker sets it for an eviction by the operator.
 	// Status keeps whole seconds; rounding up keeps the cooldown from being shorter than asked.
 	t := metav1.NewTime(b.Now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
 	e.LastEvictionTime, e.LastEvictionReason = &t, text.ClipLine(l.eviction, 256)

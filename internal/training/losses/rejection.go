@@ -21,10 +21,9 @@ const (
 )
 
 // recordRejection notes a rejection: the worker's back-off, and the node that the job avoids from now on.
-func (b *Books) recordRejection(l *loss, m *v1alpha1.Member) {
-	m.Rejections++
-	retry := metav1.NewTime(b.Now.Add(BackoffAfter(m.Rejections)).Truncate(time.Second))
-	m.RetryTime = &retry
+func (b *Books) recordRejection(l *loss, m *member) {
+	m.retry.Rejections++
+	m.retry.Time = metav1.NewTime(b.Now.Add(BackoffAfter(m.retry.Rejections)).Truncate(time.Second))
 	avoided := b.Status.AvoidedNodes
 	at := slices.IndexFunc(avoided, func(n v1alpha1.AvoidedNode) bool { return n.Name == l.node })
 	if at < 0 {

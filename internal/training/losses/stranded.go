@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
@@ -14,18 +13,18 @@ import (
 const sameMoment = 10 * time.Second
 
 // judgeSuccesses decides for each success among the losses whether it is that of a stranded worker.
-func (b *Books) judgeSuccesses(members []v1alpha1.Member, losses []loss) {
+func (b *Books) judgeSuccesses(members []member, losses []loss) {
 	// Once worker 0 has succeeded the training is over, and a success is just that.
-	ended := len(b.At) > 0 && b.At[0] != nil && b.At[0].HasSucceeded() || len(members) > 0 && members[0].Completed
+	ended := len(b.At) > 0 && b.At[0] != nil && b.At[0].HasSucceeded() || len(members) > 0 && members[0].HasCompleted()
 	together := b.lossOfStore(losses) != nil
 	for i := range members {
 		if ended {
-			members[i].StrandedTime = nil
+			members[i].setStranded(false)
 		}
 	}
 	for i := range losses {
 		l, m := &losses[i], &members[losses[i].index]
-		marked := m.UID == l.uid && jobstate.StrandedAt(m, cmp.Or(l.ended, b.Now))
+		marked := m.UID == l.uid && b.StrandedAt(&m.Member, cmp.Or(l.ended, b.Now))
 		if l.completed && l.index > 0 && !l.again && (together || marked) {
 			l.stranded, l.left = true, false
 		}
@@ -34,22 +33,23 @@ func (b *Books) judgeSuccesses(members []v1alpha1.Member, losses []loss) {
 
 // markStranded marks the workers that may succeed without a finished training because worker 0 was lost: those that live and have
 // not restarted since. Workers that succeeded before are needed again, so they are replaced.
-func (b *Books) markStranded(members []v1alpha1.Member, losses []loss) {
+func (b *Books) markStranded(members []member, losses []loss) {
 	lost := b.lossOfStore(losses)
 	if lost == nil {
 		return
 	}
 	now := b.StatusTime()
+	b.Status.StrandedTime = &now
 	for i := 1; i < len(members); i++ {
 		m := &members[i]
 		own := slices.IndexFunc(losses, func(l loss) bool { return l.index == m.Index && (l.inPlace || l.again) })
-		together := lost.inPlace && m.Incident == members[0].Incident && b.Now.Sub(b.Status.Incident.Time.Time) <= sameMoment
+		together := lost.inPlace && m.incident == members[0].incident && b.Now.Sub(b.Status.Incident.Time.Time) <= sameMoment
 		switch {
 		case own >= 0 || together: // It has restarted already, because of this loss.
-		case m.Completed:
-			m.Left, m.Completed = false, false
-		case m.UID != "" && !m.Lost:
-			m.StrandedTime = &now
+		case m.HasCompleted():
+			m.State = v1alpha1.MemberLost
+		case m.UID != "" && !m.IsLost():
+			m.setStranded(true)
 		}
 	}
 }

@@ -60,6 +60,17 @@ func (l *loss) oneWord() string {
 	return Deleted
 }
 
+// GangServed names the gang for which the operator last evicted surplus; empty if Volcano evicted it.
+func GangServed(e *v1alpha1.ElasticityStatus) string {
+	switch {
+	case e.GaveWayTo != nil:
+		return e.GaveWayTo.String()
+	case e.LastEvictionReason == Told:
+		return "the core of its own job"
+	}
+	return ""
+}
+
 // describeLoss says what happened to the worker: "worker 3 failed with exit code 1 (Error): last line".
 func (l *loss) describeLoss() string {
 	who := fmt.Sprintf("worker %d", l.index)

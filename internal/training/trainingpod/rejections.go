@@ -13,6 +13,10 @@ const ManyRejections = 3
 // RejectedAgain is true if nodes have rejected a core worker of the job ManyRejections times and it has not run since.
 func RejectedAgain(st *v1alpha1.ElasticTrainingJobStatus) bool {
 	return st.Attempt != nil && slices.ContainsFunc(st.Members, func(m v1alpha1.Member) bool {
-		return m.Index < st.Attempt.MinReplicas && m.Lost && !m.Left && m.Rejections >= ManyRejections
+		if m.Index >= st.Attempt.MinReplicas || !m.IsLost() || m.HasLeft() {
+			return false
+		}
+		r, _ := st.RetryOf(m.Index)
+		return r.Rejections >= ManyRejections
 	})
 }

@@ -61,7 +61,7 @@ var _ = Describe("the line of a pool", func() {
 		p.Due("heavy", 90*time.Hour)
 		p.Create(p.merge("small").Pods(1, 1).Obj(), p.merge("heavy").Obj())
 		// How many there are behind it is told a merge within a minute; its own place soon.
-		Eventually(p.FetchMerge("heavy")).Should(And(havePosition(2), HaveField("Status.BlockedBy.Head", "big")))
+		Eventually(p.FetchMerge("heavy")).Should(And(havePosition(2), HaveField("Status.BlockedBy.Head.Name", "big")))
 		Eventually(p.FetchMerge("small")).Should(havePosition(3))
 		Consistently(p.running("small"), 3*time.Second).Should(BeZero(), "it would fit, and does not overtake")
 		Eventually(p.FetchMerge("first")).Should(haveSummary("Running (4/4)"))

@@ -32,7 +32,8 @@ var _ = Describe("Reservations", Serial, func() {
 		ads.Submit(ads.job("launch", 12, 12).Owner("alice"))
 		Eventually(ads.Fetch("launch")).Should(testutil.Train(12), "it came later, and has the room")
 		Eventually(read("ads")).Should(And(reserved(v1alpha1.ReservationHandedOver),
-			HaveField("Status.Reservations", ContainElement(HaveField("Job", ads.Namespace+"/launch")))))
+			HaveField("Status.Reservations", ContainElement(HaveField("Job",
+				&v1alpha1.GangRef{Namespace: ads.Namespace, Name: "launch"})))))
 		Expect(ads.Fetch("other")()).To(testutil.Wait(v1alpha1.ReasonUnschedulable), "the other waits on")
 		Eventually(placeholders).Should(BeZero(), "nothing holds room any more")
 		Eventually(func() string {
@@ -107,7 +108,7 @@ func reserved(phase v1alpha1.ReservationPhase) types.GomegaMatcher {
 // heldFrom matches a profile with a reservation that is held, and says in a word why a job of its name does not get its room.
 func heldFrom(reason string) types.GomegaMatcher {
 	return HaveField("Status.Reservations", ContainElement(And(
-		HaveField("Phase", v1alpha1.ReservationHeld), HaveField("Reason", reason), HaveField("Job", ""))))
+		HaveField("Phase", v1alpha1.ReservationHeld), HaveField("Reason", reason), HaveField("Job", BeNil()))))
 }
 
 // placeholders counts the GPUs that reservations hold on nodes.

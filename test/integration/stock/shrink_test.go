@@ -71,7 +71,7 @@ func (w shrink) shrank() {
 func (w shrink) isTold() {
 	GinkgoHelper()
 	winner := w.b.Namespace + "/b"
-	Expect(w.a.Read("a").Status.Elasticity.GaveWayTo).To(Equal(winner), "A remembers whom it gave way to")
+	Expect(w.a.Read("a").Status.Elasticity.GaveWayTo).To(HaveValue(HaveField("Name", "b")), "A remembers whom it gave way to")
 	Eventually(w.a.Events).WithArguments(w.a.Read("a")).Should(
 		ContainElement(fmt.Sprintf("GaveWay: Workers 6 and 7 gave way to %s; 6 workers ready.", winner)), "A's story names B")
 }

@@ -17,6 +17,9 @@ import (
 
 var noon = time.Date(2026, time.November, 17, 12, 0, 0, 0, time.UTC)
 
+// launch is a gang that others make room for.
+var launch = v1alpha1.GangRef{Namespace: "rec", Name: "launch"}
+
 func after(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(d)) }
 
 type status = v1alpha1.ElasticTrainingJobStatus
@@ -68,7 +71,7 @@ func isOf(more ...string) map[string]string {
 // preempted has a status that the job was told to stop an hour after noon.
 func preempted(lostSince *metav1.Time) func(*status) {
 	return func(st *status) {
-		st.Preemption = &v1alpha1.PreemptionStatus{By: "rec/launch", Since: after(time.Hour), Tier: "launch", LostSince: lostSince}
+		st.Preemption = &v1alpha1.PreemptionStatus{By: launch, Since: after(time.Hour), Tier: "launch", LostSince: lostSince}
 	}
 }
 
@@ -127,7 +130,7 @@ func TestTransitionsOfATraining(t *testing.T) {
 		}}},
 		"gave way": {training(), training(func(st *status) {
 			st.Elasticity = &v1alpha1.ElasticityStatus{
-				Evicted: []int32{6, 7}, LastEvictionTime: ptr.To(after(time.Hour)), LastEvictionReason: "Told", GaveWayTo: "rec/launch",
+				Evicted: []int32{6, 7}, LastEvictionTime: ptr.To(after(time.Hour)), LastEvictionReason: "Told", GaveWayTo: &launch,
 			}
 			st.ReadyReplicas = 6
 		}), []ledger.Decision{{
@@ -135,7 +138,7 @@ func TestTransitionsOfATraining(t *testing.T) {
 			Message: "Surplus left for rec/launch (Told); 2 workers are away, 6 are ready.", Figures: isOf("away", "2", "ready", "6"),
 		}}},
 		"was preempted": {training(), training(says(v1alpha1.ConditionSuspended, v1alpha1.ReasonPreempted, "", 0), func(st *status) {
-			st.Preemption = &v1alpha1.PreemptionStatus{By: "rec/launch", Since: after(time.Hour), Tier: "launch"}
+			st.Preemption = &v1alpha1.PreemptionStatus{By: launch, Since: after(time.Hour), Tier: "launch"}
 		}), []ledger.Decision{{
 			ID: timeID(after(time.Hour)), At: noon.Add(time.Hour), Kind: Preempted, Reason: v1alpha1.ReasonPreempted, Other: "rec/launch",
 			Message: "It was stopped for rec/launch of tier launch.", Figures: isOf("tierOfOther", "launch"),
@@ -248,7 +251,7 @@ func TestTransitionsOfAMerge(t *testing.T) {
 		figures       []string
 	}{
 		"stands in the line": {&mergeStatus{}, inLine(waits(v1alpha1.ReasonInLine), func(st *mergeStatus) {
-			st.BlockedBy = &v1alpha1.MergeBlock{Head: "rec/other", Shortfall: "3 GPUs"}
+			st.BlockedBy = &v1alpha1.MergeBlock{Head: &v1alpha1.GangRef{Namespace: "rec", Name: "other"}, Shortfall: "3 GPUs"}
 		}), Waited, "because of InLine", time.Minute, []string{"place", "2", "head", "rec/other", "shortfall", "3 GPUs"}},
 		"is capped": {inLine(waits(v1alpha1.ReasonInLine)), inLine(waits(v1alpha1.ReasonQuotaExceeded)), Capped,
 			"because of QuotaExceeded", 2 * time.Hour, []string{"place", "2"}},

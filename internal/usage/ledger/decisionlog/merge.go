@@ -29,7 +29,7 @@ func ofMerge(job *v1alpha1.MergeJob, st *v1alpha1.MergeJobStatus) []ledger.Decis
 		turn = timeID(*st.QueueTime)
 	}
 	if st.BlockedBy != nil {
-		t.figures["head"], t.figures["shortfall"] = st.BlockedBy.Head, st.BlockedBy.Shortfall
+		t.figures["head"], t.figures["shortfall"] = nameFrom(job.Namespace, st.BlockedBy.Head), st.BlockedBy.Shortfall
 	}
 	if run := st.Run; run != nil {
 		t.attempt, turn = run.ID, fmt.Sprintf("%s-%d", run.ID, run.Attempt)
@@ -52,6 +52,17 @@ func ofMerge(job *v1alpha1.MergeJob, st *v1alpha1.MergeJobStatus) []ledger.Decis
 			"attempts", formatNumber(last.Attempts), "increments", formatNumber(last.Increments))
 	}
 	return t.decided
+}
+
+// nameFrom names a gang as readers in a namespace know it: by its name alone where that is theirs too. It is empty for nil.
+func nameFrom(namespace string, r *v1alpha1.GangRef) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.Namespace == namespace:
+		return r.Name
+	}
+	return r.String()
 }
 
 // addRun tells of a run that goes on.

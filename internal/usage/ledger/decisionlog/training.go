@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/training/losses"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
@@ -62,14 +63,15 @@ func (t *telling) addAttempts(st *v1alpha1.ElasticTrainingJobStatus) {
 	}
 	if left := st.LeftInVain; left != nil {
 		t.addDecision(left.Time, LeftInVain, timeID(left.Time), ledger.Decision{
-			Reason: v1alpha1.ReasonNotPlaced, Other: left.For,
+			Reason: v1alpha1.ReasonNotPlaced, Other: left.For.String(),
 			Message: fmt.Sprintf("%d workers had left for %s, which was not placed in time; they take their room back.",
 				left.Workers, left.For),
 		}, "workers", formatNumber(left.Workers))
 	}
 	if p := st.Preemption; p != nil {
 		t.addDecision(p.Since, Preempted, timeID(p.Since), ledger.Decision{
-			Reason: v1alpha1.ReasonPreempted, Other: p.By, Message: fmt.Sprintf("It was stopped for %s of tier %s.", p.By, p.Tier),
+			Reason: v1alpha1.ReasonPreempted, Other: p.By.String(),
+			Message: fmt.Sprintf("It was stopped for %s of tier %s.", p.By, p.Tier),
 		}, "tierOfOther", p.Tier)
 	}
 	c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionSuspended)
@@ -77,8 +79,9 @@ func (t *telling) addAttempts(st *v1alpha1.ElasticTrainingJobStatus) {
 	if p := st.Preemption; suspended && p != nil && p.LostSince != nil {
 		worked := c.LastTransitionTime.Sub(p.LostSince.Time)
 		t.addDecision(c.LastTransitionTime, Stopped, timeID(p.Since), ledger.Decision{
-			Reason: v1alpha1.ReasonPreempted, Other: p.By, Message: fmt.Sprintf("Tideline deleted its pods; the work of %s since its "+
-				"last checkpoint is lost.", max(0, worked).Round(time.Second)),
+			Reason: v1alpha1.ReasonPreempted, Other: p.By.String(),
+			Message: fmt.Sprintf("Tideline deleted its pods; the work of %s since its last checkpoint is lost.",
+				max(0, worked).Round(time.Second)),
 		}, lostFigures(p.LostSince)...)
 	}
 	if suspended && st.Preemption == nil {
@@ -90,9 +93,9 @@ func (t *telling) addAttempts(st *v1alpha1.ElasticTrainingJobStatus) {
 // addDepartures tells of workers that left or were lost.
 func (t *telling) addDepartures(st *v1alpha1.ElasticTrainingJobStatus) {
 	if e := st.Elasticity; e != nil && e.LastEvictionTime != nil {
-		to := cmp.Or(e.GaveWayTo, "a gang that Volcano does not name")
+		to := cmp.Or(losses.GangServed(e), "a gang that Volcano does not name")
 		t.addDecision(*e.LastEvictionTime, GaveWay, timeID(*e.LastEvictionTime), ledger.Decision{
-			Reason: e.LastEvictionReason, Other: e.GaveWayTo,
+			Reason: e.LastEvictionReason, Other: losses.GangServed(e),
 			Message: fmt.Sprintf("Surplus left for %s (%s); %d workers are away, %d are ready.", to, e.LastEvictionReason, len(e.Evicted),
 				st.ReadyReplicas),
 		}, "away", formatNumber(len(e.Evicted)), "ready", formatNumber(st.ReadyReplicas))

@@ -1,0 +1,54 @@
+package training
+
+import (
+	"slices"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
+)
+
+func (m *planned) membersAreInOrder() bool {
+	for i, k := range m.st.Members {
+		if k.UID == "" || k.Index < 0 || (i > 0 && k.Index <= m.st.Members[i-1].Index) ||
+			(k.IsStranded() && m.st.StrandedTime == nil) ||
+			slices.ContainsFunc(m.st.Members[:i], func(o v1alpha1.Member) bool { return o.UID == k.UID }) {
+			return false
+		}
+	}
+	return true
+}
+
+// listsAreOfMembers is true if back-offs, and the workers of the last incident, are those of members, by rising index.
+func (m *planned) listsAreOfMembers() bool {
+	var retries, hit []int32
+	for _, r := range m.st.Retries {
+		if retries = append(retries, r.Index); r.Failures+r.Rejections == 0 || r.Time.IsZero() {
+			return false
+		}
+	}
+	if m.st.Incident != nil {
+		hit = m.st.Incident.Workers
+	}
+	for _, list := range [][]int32{retries, hit} {
+		for n, i := range list {
+			_, known := slices.BinarySearchFunc(m.st.Members, i, jobstate.CompareIndex)
+			if !known || (n > 0 && i <= list[n-1]) {
+				return false
+			}
+		}
+	}
+	return len(retries) <= v1alpha1.MaxRetries
+}
+
+func (m *planned) evictedAreInOrder() bool {
+	if m.st.Elasticity == nil {
+		return true
+	}
+	for i, index := range m.st.Elasticity.Evicted {
+		if index < m.st.Attempt.MinReplicas || index >= m.st.Attempt.MaxReplicas ||
+			(i > 0 && index <= m.st.Elasticity.Evicted[i-1]) {
+			return false
+		}
+	}
+	return len(m.st.Elasticity.Evicted) == 0 || m.st.Elasticity.LastEvictionTime != nil
+}

@@ -1,0 +1,109 @@
+// Package largest has the largest status that a job can have, to bound what the API server and its clients carry.
+package largest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// workers is how many a job may have at most.
+const workers = 4096
+
+// sentence is a message about as long as those that Tideline writes: 140 bytes.
+const sentence = "The core of 4096 workers waits in queue recommendation: it is short of 3,584 nvidia.com/gpu, and " +
+	"512 are free now. Ask for fewer workers."
+
+var (
+	at  = metav1.NewTime(time.Date(2026, 11, 24, 18, 0, 0, 0, time.UTC))
+	ref = v1alpha1.GangRef{Namespace: "recommendation-prod", Name: "ctr-main-model-v4-nightly-2026-11-24"}
+)
+
+// Status sets every field, and fills every list to the bound of its schema. No job has all of it at a time.
+func Status() v1alpha1.ElasticTrainingJobStatus {
+	st := v1alpha1.ElasticTrainingJobStatus{
+		ObservedGeneration: 99, Phase: v1alpha1.PhaseSuspended, Reason: v1alpha1.ReasonTooManyRestarts,
+		Message: strings.Repeat(sentence, 8),
+		Queue:   "recommendation-prod", Profile: "recommendation-prod", Tier: "small-traffic",
+		Attempt: &v1alpha1.AttemptStatus{
+			Number: 99, StartTime: at, MinReplicas: 2048, MaxReplicas: workers, Tier: "small-traffic", NprocPerNode: 8,
+			Model: "NVIDIA-H100-80GB-HBM3",
+		},
+		Sizing:   sizing(),
+		Replicas: workers, ReadyReplicas: workers, Summary: "4096/4096 (2048..4096)", Place: 99, Accelerators: 8 * workers,
+		Targeted: true, Selector: v1alpha1.LabelJob + "=" + ref.Name, Restarts: 99,
+		Incident: &v1alpha1.Incident{Number: 99, Time: at}, Progress: 1_000_000_000,
+		LastFailure: &v1alpha1.WorkerFailure{
+			Worker: 4095, Time: at, ExitCode: 137, Reason: "OOMKilled", InPlace: true, LostSince: &at,
+			Message: strings.Repeat(sentence, 4),
+		},
+		Preemption:   &v1alpha1.PreemptionStatus{By: ref, Since: at, LostSince: &at, Tier: "main-traffic"},
+		LeftInVain:   &v1alpha1.LeftInVain{For: ref, Time: at, Workers: workers, Whole: true},
+		Checkpoint:   &v1alpha1.CheckpointStatus{For: "Eviction", RequestTime: at, Number: at.Unix()},
+		Elasticity:   &v1alpha1.ElasticityStatus{LastEvictionTime: &at, LastEvictionReason: "PreemptionByScheduler", GaveWayTo: &ref},
+		StrandedTime: &at, StartTime: &at, RunningSince: &at, ActiveSeconds: 10_000_000, BelowMinSince: &at,
+		WaitSeconds: ptr.To[int64](1e6), MasterCompletionTime: &at, CompletionTime: &at,
+	}
+	for _, kind := range []string{
+		v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended,
+		v1alpha1.ConditionScheduled, v1alpha1.ConditionSchedulerConfigured, v1alpha1.ConditionFullSize, v1alpha1.ConditionRangePending,
+		v1alpha1.ConditionOwnerChecked, v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
+	} {
+		st.Conditions = append(st.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionFalse, ObservedGeneration: 99, LastTransitionTime: at,
+			Reason: v1alpha1.ReasonTooManyRestarts, Message: strings.Repeat(sentence, 2),
+		})
+	}
+	for range 101 {
+		st.RestartTimes = append(st.RestartTimes, at)
+	}
+	for i := range v1alpha1.MaxRoomSources {
+		st.RoomFrom = append(st.RoomFrom, v1alpha1.RoomSource{
+			Namespace: ref.Namespace, Name: fmt.Sprintf("%s-%d", ref.Name, i), Workers: 256,
+		})
+	}
+	for i := range v1alpha1.MaxAvoidedNodes {
+		st.AvoidedNodes = append(st.AvoidedNodes, v1alpha1.AvoidedNode{
+			Name: fmt.Sprintf("ip-10-11-12-%d.eu-central-1.compute.internal", i), Worker: 4095, Time: at, Rejections: 9,
+			Reason: "UnexpectedAdmissionError", Message: sentence, Until: &at,
+		})
+	}
+	fillMembers(&st)
+	return st
+}
+
+// fillMembers fills the lists that grow with the number of workers.
+func fillMembers(st *v1alpha1.ElasticTrainingJobStatus) {
+	for i := range int32(workers) {
+		st.Members = append(st.Members, v1alpha1.Member{
+			Index: i, UID: types.UID(fmt.Sprintf("7c1b0d52-9f3e-4a86-b1d7-2f6e8a90%04x", i)), State: v1alpha1.MemberStranded, Restarts: 10,
+		})
+		st.Incident.Workers = append(st.Incident.Workers, i)
+		st.Elasticity.Evicted = append(st.Elasticity.Evicted, i)
+		if i >= workers-v1alpha1.MaxRetries {
+			st.Retries = append(st.Retries, v1alpha1.Retry{Index: i, Failures: 10, Rejections: 10, Time: at})
+		}
+	}
+}
+
+func sizing() *v1alpha1.SizingStatus {
+	st := &v1alpha1.SizingStatus{
+		Mode: v1alpha1.SizingRecommend, Time: at, Summary: "cpu -3.5 memory -120Gi", Accelerators: sentence,
+	}
+	for i := range 64 {
+		st.Resources = append(st.Resources, v1alpha1.SizedResource{
+			Role: "worker", Container: fmt.Sprintf("sidecar-%d", i), Resource: "memory", Requested: resource.MustParse("200Gi"),
+			Sized: resource.MustParse("80Gi"), Reason: v1alpha1.SizedByUse,
+			Message:       "7 days of 12 runs used at most 61Gi, to which 30 % are added. The template asks for 200Gi.",
+			OOMKilledTime: &at,
+		})
+	}
+	return st
+}
