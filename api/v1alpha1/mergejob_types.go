@@ -141,9 +141,9 @@ type MergeJobSpec struct {
 	// here: schedulerName, priorityClassName, priority, preemptionPolicy, nodeName, schedulingGates, and a restartPolicy other
 	// than Never; and a terminationGracePeriodSeconds of more than limits.maxGraceSeconds of the operator's configuration.
 	// After a change, an attempt that still asks for its place is taken back and asks again; a placed attempt continues
-	// unchanged. The ServiceAccount cannot change.
+	// unchanged. To name another ServiceAccount, or to change what
+	// runs as one, a user needs the same right to it as at creation.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="(has(self.spec.serviceAccountName) ? self.spec.serviceAccountName : '') == (has(oldSelf.spec.serviceAccountName) ? oldSelf.spec.serviceAccountName : '') && (has(self.spec.serviceAccount) ? self.spec.serviceAccount : '') == (has(oldSelf.spec.serviceAccount) ? oldSelf.spec.serviceAccount : '')",fieldPath=".spec.serviceAccountName",message="serviceAccountName cannot change, because Tideline checks the creator's right to it only once: delete the job and create it again"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.schedulerName)",fieldPath=".spec.schedulerName",messageExpression="'schedulerName (' + self.spec.schedulerName + ') is set by Tideline, which schedules with Volcano: remove it'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.priorityClassName)",fieldPath=".spec.priorityClassName",messageExpression="'priorityClassName (' + self.spec.priorityClassName + ') follows from the tier: remove it and set spec.tier'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.priority)",fieldPath=".spec.priority",messageExpression="'priority (%d) follows from the tier: remove it and set spec.tier'.format([self.spec.priority])"

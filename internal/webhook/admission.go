@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +23,7 @@ import (
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
 )
 
-// completer completes jobs of one kind that are being created.
+// completer completes jobs of one kind that are being created, and keeps the identity of those that change.
 type completer struct {
 	client client.Reader
 	of     words
@@ -35,26 +36,39 @@ type newJob struct {
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec *struct {
-		Owner     string `json:"owner"`
-		Submitter *struct {
-			Username string `json:"username"`
-		} `json:"submitter"`
+		Owner     json.RawMessage `json:"owner"`
+		Submitter json.RawMessage `json:"submitter"`
 	} `json:"spec"`
 }
 
+// isGiven is false for a field that is absent, null or an empty string.
+func isGiven(value json.RawMessage) bool {
+	return len(value) > 0 && string(value) != "null" && string(value) != `""`
+}
+
 // Handle makes the user who creates a job its owner, and records who submitted it. It removes an approval, which
-// belongs to the job from which this one was copied.
+// belongs to the job from which this one was copied. A job that changes keeps its owner and submitter.
 func (c *completer) Handle(ctx context.Context, req admission.Request) admission.Response {
 	var job newJob
 	if err := json.Unmarshal(req.Object.Raw, &job); err != nil || job.Spec == nil {
 		return admission.Allowed("")
 	}
+	if req.Operation == admissionv1.Update {
+		return restoreIdentity(req.OldObject.Raw, &job)
+	}
+	var owner string
+	var by v1alpha1.Submitter
+	for into, value := range map[any]json.RawMessage{&owner: job.Spec.Owner, &by: job.Spec.Submitter} {
+		if isGiven(value) && json.Unmarshal(value, into) != nil {
+			return admission.Allowed("")
+		}
+	}
 	var patches []jsonpatch.JsonPatchOperation
-	if job.Spec.Owner == "" {
+	if owner == "" {
 		patches = append(patches, jsonpatch.NewOperation("add", "/spec/owner", req.UserInfo.Username))
 	}
 	// A job that is restored from a backup keeps the submitter that it names; the validating webhook asks who may do that.
-	if by := job.Spec.Submitter; by == nil || by.Username == "" || by.Username == req.UserInfo.Username {
+	if by.Username == "" || by.Username == req.UserInfo.Username {
 		groups, refusal := c.namedGroups(ctx, req)
 		if refusal != nil {
 			return *refusal
@@ -87,66 +101,112 @@ func (c *completer) namedGroups(ctx context.Context, req admission.Request) ([]s
 	if len(groups) <= mostGroups {
 		return groups, nil
 	}
-	refused := denyObject(c.of.kind, req.Name, field.ErrorList{field.Forbidden(field.NewPath("spec", "submitter", "groups"), fmt.Sprintf(
+	at := field.NewPath("spec", "submitter", "groups")
+	refused := denyObject(c.of.kind, req.Name, field.ErrorList{field.Forbidden(at, fmt.Sprintf(
 		"%s is in %d groups that ResourceQuotaProfiles name, and a job may have %d: ask an administrator to name fewer in profiles",
 		req.UserInfo.Username, len(groups), mostGroups))})
 	return nil, &refused
 }
 
-// validator refuses jobs of one kind that their schema allows.
+// validator refuses jobs of one kind, and changes of them, that their schema allows.
 type validator struct {
 	client client.Client
+	config *config.Configuration
 	of     words
-	// decide reads a job in JSON and judges it.
-	decide func(job []byte, by Creation, of *profile) (Decision, error)
+	// read reads the job of a request. It returns nil for a change of fields that the validator does not judge.
+	read func(req admission.Request) (judge, error)
 }
+
+// judge judges a job that was read.
+type judge func(by Creation, rules Rules) Decision
 
 type profile = v1alpha1.ResourceQuotaProfile
 
 func newJobValidator(c client.Client, cfg *config.Configuration) *validator {
-	return &validator{client: c, of: forTraining, decide: func(content []byte, by Creation, p *profile) (Decision, error) {
-		job := &v1alpha1.ElasticTrainingJob{}
-		if err := json.Unmarshal(content, job); err != nil {
-			return Decision{}, fmt.Errorf("read the job: %w", err)
+	return &validator{client: c, config: cfg, of: forTraining, read: func(req admission.Request) (judge, error) {
+		before, job, err := decodeBoth[v1alpha1.ElasticTrainingJob](req)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("read the job: %w", err)
+		case before != nil && !changesJob(before, job):
+			return nil, nil
 		}
-		d := DecideCreation(job, by, Rules{cfg, p})
-		d.refuseEarlyApproval(job.Annotations)
-		return d, nil
+		return func(by Creation, rules Rules) Decision {
+			if before != nil {
+				return DecideChange(before, job, by, rules)
+			}
+			d := DecideCreation(job, by, rules)
+			d.refuseEarlyApproval(job.Annotations)
+			return d
+		}, nil
 	}}
 }
 
 func newMergeValidator(c client.Client, cfg *config.Configuration) *validator {
-	return &validator{client: c, of: forMerge, decide: func(content []byte, by Creation, p *profile) (Decision, error) {
-		merge := &v1alpha1.MergeJob{}
-		if err := json.Unmarshal(content, merge); err != nil {
-			return Decision{}, fmt.Errorf("read the merge: %w", err)
+	return &validator{client: c, config: cfg, of: forMerge, read: func(req admission.Request) (judge, error) {
+		before, merge, err := decodeBoth[v1alpha1.MergeJob](req)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("read the merge: %w", err)
+		case before != nil && !changesMerge(before, merge):
+			return nil, nil
 		}
-		d := DecideMerge(&merge.Spec, by, Rules{cfg, p})
-		d.refuseEarlyApproval(merge.Annotations)
-		return d, nil
+		return func(by Creation, rules Rules) Decision {
+			if before != nil {
+				return DecideMergeChange(before, merge, by, rules)
+			}
+			d := DecideMerge(&merge.Spec, by, rules)
+			d.refuseEarlyApproval(merge.Annotations)
+			return d
+		}, nil
 	}}
+}
+
+// decodeBoth reads the object of a request, and the one that it replaces; before is nil for an object that is being created.
+func decodeBoth[T any](req admission.Request) (before, now *T, err error) {
+	now = new(T)
+	if err := json.Unmarshal(req.Object.Raw, now); err != nil {
+		return nil, nil, err
+	}
+	if req.Operation != admissionv1.Update {
+		return nil, now, nil
+	}
+	before = new(T)
+	if err := json.Unmarshal(req.OldObject.Raw, before); err != nil {
+		return nil, nil, fmt.Errorf("as it was: %w", err)
+	}
+	return before, now, nil
 }
 
 // reviewTimeout is the time to read profiles and to ask the API server for a user's rights, in all. It is well below the
 // timeout of the webhook, so that the user reads which question had no answer, and not that a webhook was late.
 const reviewTimeout = 5 * time.Second
 
-// Handle asks the API server for rights of the user only when the job claims something.
+// Handle reads profiles only for fields that it judges, and asks the API server for rights of the user only when the job claims
+// something.
 func (v *validator) Handle(ctx context.Context, req admission.Request) admission.Response {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
+	decide, err := v.read(req)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	if decide == nil {
+		return admission.Allowed("")
+	}
 	_, of, err := profilecache.ProfileOf(ctx, v.client, req.Namespace)
 	// The cache may not have a new namespace yet. The planner checks the job against the profile again, so nothing is lost.
 	if err != nil && !apierrors.IsNotFound(err) {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	d, err := v.decide(req.Object.Raw, Creation{
+	d := decide(Creation{
 		User: req.UserInfo.Username, Groups: req.UserInfo.Groups, Job: types.NamespacedName{Namespace: req.Namespace, Name: req.Name},
-	}, of)
-	if err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+	}, Rules{v.config, of})
+	verb := "create"
+	if req.Operation == admissionv1.Update {
+		verb = "change"
 	}
-	return d.answerRequest(ctx, v.client, req, v.of.kind, "create the "+v.of.job+" again")
+	return d.answerRequest(ctx, v.client, req, v.of.kind, verb+" the "+v.of.job+" again")
 }
 
 // answerRequest asks the API server for the claimed rights, and answers the request. again is what the user does if the API

@@ -35,11 +35,15 @@ func creation(job string) admission.Request {
 }
 
 func TestOwnerDefaultsToTheUser(t *testing.T) {
-	patch := []jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/spec/owner", Value: "alice"}}
+	submitter := jsonpatch.JsonPatchOperation{
+		Operation: "add", Path: "/spec/submitter", Value: v1alpha1.Submitter{Username: "alice", Groups: []string{}},
+	}
+	patch := []jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/spec/owner", Value: "alice"}, submitter}
 	for job, want := range map[string][]jsonpatch.JsonPatchOperation{
 		`{"spec":{}}`:              patch,
 		`{"spec":{"owner":""}}`:    patch,
-		`{"spec":{"owner":"bob"}}`: nil,
+		`{"spec":{"owner":null}}`:  patch,
+		`{"spec":{"owner":"bob"}}`: {submitter},
 		// The schema refuses these afterwards, in its own words.
 		`{"spec":{"owner":3}}`: nil,
 		`{"spec":[]}`:          nil,
@@ -190,8 +194,8 @@ func TestValidator(t *testing.T) {
 func TestValidatorOfMerges(t *testing.T) {
 	const (
 		begin  = `MergeJob.tideline.io "ctr" is invalid: `
-		merge  = `"pool":"tideline-merge","store":{"provider":"s3","bucket":"models","credentialsSecretName":"key"}`
-		secret = `spec.store.s3.credentialsRef: Forbidden: to use Secret "key", a user needs the right to get it in ` +
+		merge  = `"pool":"tideline-merge","store":{"type":"S3","s3":{"bucket":"models","credentialsRef":{"name":"key"}}}`
+		secret = `spec.store.s3.credentialsRef.name: Forbidden: to use Secret "key", a user needs the right to get it in ` +
 			`namespace ads, which "alice" does not have: name a Secret that you may read, or ask an administrator for the right`
 	)
 	for name, c := range map[string]struct {
@@ -209,7 +213,7 @@ func TestValidatorOfMerges(t *testing.T) {
 		},
 		"unanswerable": {
 			merge: `{"spec":{` + merge + `}}`, err: errors.New("late"), asks: []string{"get"}, code: 500,
-			says: `spec.store.s3.credentialsRef: the API server did not answer whether alice may get secrets in namespace ads ` +
+			says: `spec.store.s3.credentialsRef.name: the API server did not answer whether alice may get secrets in namespace ads ` +
 				`(late): ` +
 				`create the merge again in a moment`,
 		},

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -135,10 +134,7 @@ func claimApproval(profile, user string, takenBack bool) Claim {
 		keep = "; to change something else, keep the annotation, or use kubectl apply or kubectl patch, which keep it"
 	}
 	return Claim{
-		Rights: []authorizationv1.ResourceAttributes{{
-			Verb: approve, Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version,
-			Resource: "resourcequotaprofiles", Name: profile,
-		}},
+		Rights: rightsToApprove(profile),
 		Refusal: field.Forbidden(annotationPath(v1alpha1.AnnotationApproval), fmt.Sprintf("to approve a job, or to remove an "+
 			"approval, a user needs the right to %s resourcequotaprofiles.%s %s, which %q does not have: ask a user who has it, or "+
 			"ask an "+

@@ -7,6 +7,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -72,9 +73,18 @@ type Rules struct {
 // DecideCreation judges what the schema of a job cannot: its tier, size and resources, by the operator's configuration and the
 // profile of its namespace, and its owner and its ServiceAccount, by who creates it.
 func DecideCreation(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision {
+	d := Decision{Refused: refuseJob(job, nil, rules)}
+	d.checkSubmitter(job.Spec.Submitter, forTraining, by)
+	d.claimOwner(job.Spec.Owner, forTraining, by)
+	d.claimAccount(&job.Spec.Template.Spec, forTraining, by)
+	return d
+}
+
+// refuseJob lists what no user may have in a job with these conditions.
+func refuseJob(job *v1alpha1.ElasticTrainingJob, conditions []metav1.Condition, rules Rules) field.ErrorList {
 	spec := &job.Spec
 	var d Decision
-	owner := ownership.OwnerOf(spec.Owner, spec.Submitter, nil)
+	owner := ownership.OwnerOf(spec.Owner, spec.Submitter, conditions)
 	if tier, fine := d.limitTierAndSize(spec.Tier, owner, spec.MaxReplicas, forTraining, rules); fine {
 		d.Refused = append(d.Refused, trainingpod.CheckJobQoS(spec, tier)...)
 		if long := trainingpod.CheckProtection(spec, tier); long != nil {
@@ -84,16 +94,24 @@ func DecideCreation(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) 
 	d.Refused = append(d.Refused, trainingpod.CheckJobGrace(spec, rules.Config.Limits)...)
 	d.checkCaps(job, rules)
 	d.checkBudgets(job, rules)
-	d.checkSubmitter(spec.Submitter, forTraining, by)
-	d.claimRights(spec.Owner, &spec.Template.Spec, forTraining, by)
-	return d
+	return d.Refused
 }
 
 // DecideMerge judges what the schema of a merge cannot: its tier, size, resources, pool and store, by the operator's
 // configuration, its schedule, and its owner, its ServiceAccount and the Secret by which its store is read, by who creates it.
 func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision {
+	d := Decision{Refused: refuseMerge(spec, nil, rules)}
+	d.checkSubmitter(spec.Submitter, forMerge, by)
+	d.claimOwner(spec.Owner, forMerge, by)
+	d.claimAccount(&spec.Template.Spec, forMerge, by)
+	d.claimSecret(&spec.Store, by)
+	return d
+}
+
+// refuseMerge lists what no user may have in a merge with these conditions.
+func refuseMerge(spec *v1alpha1.MergeJobSpec, conditions []metav1.Condition, rules Rules) field.ErrorList {
 	var d Decision
-	owner := ownership.OwnerOf(spec.Owner, spec.Submitter, nil)
+	owner := ownership.OwnerOf(spec.Owner, spec.Submitter, conditions)
 	if tier, fine := d.limitTierAndSize(spec.Tier, owner, spec.MaxReplicas, forMerge, rules); fine {
 		d.Refused = append(d.Refused, trainingpod.CheckMergeQoS(spec, tier)...)
 	}
@@ -105,12 +123,7 @@ func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision
 			d.refuse(field.NewPath("spec", "schedule"), field.OmitValueType{}, err.Error())
 		}
 	}
-	d.checkSubmitter(spec.Submitter, forMerge, by)
-	d.claimRights(spec.Owner, &spec.Template.Spec, forMerge, by)
-	if name := spec.Store.CredentialsSecret(); name != "" {
-		d.Claims = append(d.Claims, claimSecret(name, by))
-	}
-	return d
+	return d.Refused
 }
 
 func (d *Decision) refuse(at *field.Path, value any, why string) {
@@ -216,8 +229,9 @@ func (d *Decision) checkStore(s *v1alpha1.ModelStore, allowed config.Merges) {
 	switch s.Type {
 	case v1alpha1.StoreFile:
 		if !allowed.AllowsLocal(s.Place()) {
-			d.refuse(field.NewPath("spec", "store", "file", "path"), s.Place(), "is outside the folder that the operator's configuration allows "+
-				"for stores of type File (merges.localStores, --allow-local-stores): "+localHint(allowed.LocalStores))
+			at := field.NewPath("spec", "store", "file", "path")
+			d.refuse(at, s.Place(), "is outside the folder that the operator's configuration allows for stores "+
+				"of type File (merges.localStores, --allow-local-stores): "+localHint(allowed.LocalStores))
 		}
 	case v1alpha1.StoreS3:
 		endpoint, _ := s.Server()
@@ -244,54 +258,56 @@ func localHint(folder string) string {
 	return "use a folder in " + folder
 }
 
-// checkSubmitter refuses groups that the submitter does not have, and another submitter than the user who sends the request, unless
-// that user may name other owners too, as one who restores a backup.
+// checkSubmitter refuses groups that the submitter does not have, and another submitter than the user who sends the request,
+// unless that user may name other owners too, as one who restores a backup.
 func (d *Decision) checkSubmitter(named *v1alpha1.Submitter, of words, by Creation) {
 	at := field.NewPath("spec", "submitter")
 	switch {
 	case named == nil:
 	case named.Username != by.User:
-		claim := claimOwner(named.Username, of, by)
-		claim.Refusal = field.Forbidden(at.Child("username"), fmt.Sprintf(
-			"%q is not %q, who creates the %s. To restore a %[3]s with its submitter, a user needs the verb %s on %s.%s in namespace "+
-				"%s: leave the submitter out, or ask an administrator to bind ClusterRole tideline-assign-owner",
-			named.Username, by.User, of.job, assignOwner, of.resource, v1alpha1.GroupVersion.Group, by.Job.Namespace))
-		d.Claims = append(d.Claims, claim)
+		d.Claims = append(d.Claims, Claim{
+			Rights: rightsToAssign(of, by),
+			Refusal: field.Forbidden(at.Child("username"), fmt.Sprintf(
+				"%q is not %q, who creates the %s. To restore a %[3]s with its submitter, a user needs the verb %s on %s.%s in namespace "+
+					"%s: leave the submitter out, or ask an administrator to bind ClusterRole tideline-assign-owner",
+				named.Username, by.User, of.job, assignOwner, of.resource, v1alpha1.GroupVersion.Group, by.Job.Namespace)),
+		})
 	case slices.ContainsFunc(named.Groups, func(group string) bool { return !slices.Contains(by.Groups, group) }):
 		d.Refused = append(d.Refused, field.Forbidden(at.Child("groups"), "only the webhook writes this field, with "+
 			"groups of the user who creates the job: leave it out"))
 	}
 }
 
-// claimRights lists the rights that owner and ServiceAccount of a job require.
-func (d *Decision) claimRights(owner string, pod *corev1.PodSpec, of words, by Creation) {
+// claimOwner requires the right to name another owner of a job that is being created.
+func (d *Decision) claimOwner(owner string, of words, by Creation) {
 	// A job without an owner was not seen by the mutating webhook. It requires no right, because it acts for no user.
 	if owner != "" && owner != by.User {
-		d.Claims = append(d.Claims, claimOwner(owner, of, by))
-	}
-	if account, name := trainingpod.ServiceAccountOf(pod); account != "" && account != trainingpod.DefaultAccount {
-		d.Claims = append(d.Claims, claimAccount(account, name, of, by))
+		d.Claims = append(d.Claims, Claim{
+			Rights: rightsToAssign(of, by),
+			Refusal: field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
+				"%q is not %q, who creates the %s. To name another owner, a user needs the verb %s on %s.%s in namespace "+
+					"%s: leave the owner out, or ask an administrator to bind ClusterRole tideline-assign-owner",
+				owner, by.User, of.job, assignOwner, of.resource, v1alpha1.GroupVersion.Group, by.Job.Namespace)),
+		})
 	}
 }
 
-func claimOwner(owner string, of words, by Creation) Claim {
-	return Claim{
-		Rights: []authorizationv1.ResourceAttributes{{
-			Verb: assignOwner, Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version,
-			Resource: of.resource, Namespace: by.Job.Namespace, Name: by.Job.Name,
-		}},
-		Refusal: field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
-			"%q is not %q, who creates the %s. To name another owner, a user needs the verb %s on %s.%s in namespace "+
-				"%s: leave the owner out, or ask an administrator to bind ClusterRole tideline-assign-owner",
-			owner, by.User, of.job, assignOwner, of.resource, v1alpha1.GroupVersion.Group, by.Job.Namespace)),
-	}
+func rightsToAssign(of words, by Creation) []authorizationv1.ResourceAttributes {
+	return []authorizationv1.ResourceAttributes{{
+		Verb: assignOwner, Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version,
+		Resource: of.resource, Namespace: by.Job.Namespace, Name: by.Job.Name,
+	}}
 }
 
 // claimAccount requires the right to use a ServiceAccount. A user who may create pods can run them as any ServiceAccount of the
 // namespace anyway, and needs no other right for a job.
-func claimAccount(account, name string, of words, by Creation) Claim {
+func (d *Decision) claimAccount(pod *corev1.PodSpec, of words, by Creation) {
+	account, name := trainingpod.ServiceAccountOf(pod)
+	if account == "" || account == trainingpod.DefaultAccount {
+		return
+	}
 	version, namespace := corev1.SchemeGroupVersion.Version, by.Job.Namespace
-	return Claim{
+	d.Claims = append(d.Claims, Claim{
 		Rights: []authorizationv1.ResourceAttributes{
 			{Verb: "create", Version: version, Resource: "pods", Namespace: namespace},
 			{Verb: useAccount, Version: version, Resource: "serviceaccounts", Namespace: namespace, Name: account},
@@ -300,13 +316,17 @@ func claimAccount(account, name string, of words, by Creation) Claim {
 			"to run %s as ServiceAccount %q, a user needs the right to create pods in namespace %s, or to %s serviceaccounts %s there. "+
 				"%q has neither: leave %s out, or ask an administrator for one of these rights",
 			of.pods, account, namespace, useAccount, account, by.User, name)),
-	}
+	})
 }
 
 // claimSecret requires the right to read the Secret with the credentials of a store. Otherwise a user could have the operator
 // read a store that the user may not read, and learn about it from the status.
-func claimSecret(name string, by Creation) Claim {
-	return Claim{
+func (d *Decision) claimSecret(store *v1alpha1.ModelStore, by Creation) {
+	name := store.CredentialsSecret()
+	if name == "" {
+		return
+	}
+	d.Claims = append(d.Claims, Claim{
 		Rights: []authorizationv1.ResourceAttributes{{
 			Verb: "get", Version: corev1.SchemeGroupVersion.Version, Resource: "secrets", Namespace: by.Job.Namespace, Name: name,
 		}},
@@ -314,5 +334,5 @@ func claimSecret(name string, by Creation) Claim {
 			"to use Secret %q, a user needs the right to get it in namespace %s, which %q does not have: name a Secret that you "+
 				"may read, "+
 				"or ask an administrator for the right", name, by.Job.Namespace, by.User)),
-	}
+	})
 }

@@ -20,12 +20,13 @@ func FuzzReview(f *testing.F) {
 		f.Add(path, before, part, after, uint32(1))
 		f.Add(path, before, part, after, uint32(200_000))
 	}
-	for path := range uint8(6) {
+	for path := range uint8(7) {
 		cut(review(jobWith(`[{},{}]`)), "{},", path)
 		cut(review(`{"spec":{"template":{"spec":{"volumes":[{},{"name":"a"}]}}}}`), `{},`, path)
 		cut(review(`{"metadata":{"annotations":{"a":"b","c":"d"}},"spec":{"tier":"small-traffic"}}`), `"a":"b",`, path)
 		cut(review(asking(`"16Gi"`)), "6", path)
-		cut(review(`{"spec":{"owner":"bob","ownerGroups":["a","b"]}}`), `"a",`, path)
+		cut(review(`{"spec":{"owner":"bob","submitter":{"username":"bob","groups":["a","b"]}}}`), `"a",`, path)
+		cut(strings.Replace(review(`{"spec":{"owner":"bob","reservations":[{},{}]}}`), "CREATE", "UPDATE", 1), `{},`, path)
 		cut("a: &a [b,b]\nc: [*a,*a]\n", "*a,", path)
 	}
 	f.Fuzz(func(t *testing.T, path uint8, before, part, after string, n uint32) {

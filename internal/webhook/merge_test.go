@@ -25,7 +25,7 @@ func TestDecideMerge(t *testing.T) {
 	const (
 		noServer = `that the operator's configuration allows (merges.endpoints); it allows `
 		add      = `: use one of these, or ask an administrator to add it`
-		noFolder = `is outside the folder that the operator's configuration allows for stores of provider file (merges.localStores, ` +
+		noFolder = `is outside the folder that the operator's configuration allows for stores of type File (merges.localStores, ` +
 			`--allow-local-stores): `
 	)
 	folder := func(bucket string) v1alpha1.ModelStore {
@@ -63,12 +63,12 @@ func TestDecideMerge(t *testing.T) {
 			func(s *v1alpha1.MergeJobSpec, m *config.Merges) {
 				s.Store.S3.Endpoint, m.Endpoints = "http://169.254.169.254", []string{"aws", "https://s3.example"}
 			},
-			`spec.store.endpoint: Invalid value: "http://169.254.169.254": is not a server ` + noServer +
+			`spec.store.s3.endpoint: Invalid value: "http://169.254.169.254": is not a server ` + noServer +
 				`aws, https://s3.example` + add,
 		},
 		"AWS where it is not listed": {
 			func(_ *v1alpha1.MergeJobSpec, m *config.Merges) { m.Endpoints = nil },
-			`spec.store.endpoint: Invalid value: "": an empty endpoint means AWS, which is not a server ` + noServer + `none` + add,
+			`spec.store.s3.endpoint: Invalid value: "": an empty endpoint means AWS, which is not a server ` + noServer + `none` + add,
 		},
 		"a folder that is allowed": {edit: func(s *v1alpha1.MergeJobSpec, m *config.Merges) {
 			s.Store, m.LocalStores = folder("/stores/ctr"), "/stores"
@@ -77,11 +77,11 @@ func TestDecideMerge(t *testing.T) {
 			func(s *v1alpha1.MergeJobSpec, m *config.Merges) {
 				s.Store, m.LocalStores = folder("/stores/../etc"), "/stores"
 			},
-			`spec.store.bucket: Invalid value: "/stores/../etc": ` + noFolder + `use a folder in /stores`,
+			`spec.store.file.path: Invalid value: "/stores/../etc": ` + noFolder + `use a folder in /stores`,
 		},
 		"a folder where none is allowed": {
 			func(s *v1alpha1.MergeJobSpec, _ *config.Merges) { s.Store = folder("/stores/ctr") },
-			`spec.store.bucket: Invalid value: "/stores/ctr": ` + noFolder + `it allows none, so use provider s3`,
+			`spec.store.file.path: Invalid value: "/stores/ctr": ` + noFolder + `it allows none, so use type S3`,
 		},
 		"a cron line": {edit: func(s *v1alpha1.MergeJobSpec, _ *config.Merges) {
 			s.Schedule = &v1alpha1.MergeSchedule{Cron: "0 3 * * *", TimeZone: "Europe/Berlin"}

@@ -26,37 +26,38 @@ func naming(groups ...string) v1alpha1.ResourceQuotaProfile {
 	return p
 }
 
-func TestGroupsOfTheOwnerAreRecorded(t *testing.T) {
+func TestSubmitterIsRecorded(t *testing.T) {
 	const (
-		add, remove = "add", "remove"
-		own         = `{"spec":{"owner":"alice"}}`
-		written     = `{"spec":{"owner":"alice","ownerGroups":["leads"]}}`
+		add   = "add"
+		own   = `{"spec":{"owner":"alice"}}`
+		leads = `{"spec":{"owner":"alice","submitter":{"username":"alice","groups":["leads"]}}}`
 	)
-	groups := func(operation string, names ...string) []jsonpatch.JsonPatchOperation {
-		o := jsonpatch.JsonPatchOperation{Operation: operation, Path: "/spec/ownerGroups"}
-		if len(names) > 0 {
-			o.Value = names
-		}
-		return []jsonpatch.JsonPatchOperation{o}
+	submitter := func(groups ...string) []jsonpatch.JsonPatchOperation {
+		return []jsonpatch.JsonPatchOperation{{
+			Operation: add, Path: "/spec/submitter", Value: v1alpha1.Submitter{Username: "alice", Groups: slices.Clip(groups)},
+		}}
 	}
+	none := submitter([]string{}...)
 	owner := []jsonpatch.JsonPatchOperation{{Operation: add, Path: "/spec/owner", Value: "alice"}}
 	for name, c := range map[string]struct {
 		job     string
 		named   []string // by profiles; alice is in ml and nlp
 		patches []jsonpatch.JsonPatchOperation
 	}{
-		"profiles name one of them":        {own, []string{"leads", "ml"}, groups(add, "ml")},
-		"profiles name all of them":        {own, []string{"nlp", "ml"}, groups(add, "ml", "nlp")},
-		"profiles name none":               {own, []string{"leads"}, nil},
-		"of an owner by default":           {`{"spec":{}}`, []string{"ml"}, slices.Concat(owner, groups(add, "ml"))},
-		"other than the creator wrote":     {written, []string{"ml", "leads"}, groups(add, "ml")},
-		"none, although the creator wrote": {written, []string{"leads"}, groups(remove)},
-		"none, although an empty list":     {`{"spec":{"owner":"alice","ownerGroups":[]}}`, nil, groups(remove)},
-		"none, whatever the creator wrote": {`{"spec":{"owner":"alice","ownerGroups":{"a":3}}}`, nil, groups(remove)},
-		"none, although nothing":           {`{"spec":{"owner":"alice","ownerGroups":null}}`, nil, groups(remove)},
-		"of somebody else":                 {`{"spec":{"owner":"bob"}}`, []string{"ml"}, nil},
-		"of somebody else, that CI wrote":  {`{"spec":{"owner":"bob","ownerGroups":["ml"]}}`, []string{"ml"}, groups(remove)},
-		"of a job that the schema refuses": {`{"spec":{"owner":3,"ownerGroups":["ml"]}}`, []string{"ml"}, nil},
+		"profiles name one of the groups":      {own, []string{"leads", "ml"}, submitter("ml")},
+		"profiles name all of them":            {own, []string{"nlp", "ml"}, submitter("ml", "nlp")},
+		"profiles name none":                   {own, []string{"leads"}, none},
+		"of an owner by default":               {`{"spec":{}}`, []string{"ml"}, slices.Concat(owner, submitter("ml"))},
+		"other groups than the manifest":       {leads, []string{"ml", "leads"}, submitter("ml")},
+		"no group, although the manifest does": {leads, []string{"leads"}, none},
+		"in place of null":                     {`{"spec":{"owner":"alice","submitter":null}}`, nil, none},
+		"in place of an empty one":             {`{"spec":{"owner":"alice","submitter":{}}}`, nil, none},
+		"of a job of another owner":            {`{"spec":{"owner":"bob"}}`, []string{"ml"}, submitter("ml")},
+		"as a backup has it": {
+			`{"spec":{"owner":"bob","submitter":{"username":"bob","groups":["leads"]}}}`, []string{"ml"}, nil,
+		},
+		"of a job that the schema refuses": {`{"spec":{"owner":3}}`, []string{"ml"}, nil},
+		"as a list":                        {`{"spec":{"owner":"alice","submitter":["ml"]}}`, []string{"ml"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -69,6 +70,27 @@ func TestGroupsOfTheOwnerAreRecorded(t *testing.T) {
 				g.Expect(response.Patches).To(Equal(c.patches))
 			}
 		})
+	}
+}
+
+// A user who may assign owners restores a backup with the submitters that it has. Other users may name only themselves.
+func TestOnlyRestorersNameAnotherSubmitter(t *testing.T) {
+	const refusal = `spec.submitter.username: Forbidden: "bob" is not "alice", who creates the %[1]s. To restore a %[1]s with its ` +
+		`submitter, a user needs the verb assign-owner on %[2]s.tideline.io in namespace ads: leave the submitter out, or ask an ` +
+		`administrator to bind ClusterRole tideline-assign-owner`
+	req := creation(`{"spec":{"owner":"alice","pool":"tideline-merge","submitter":{"username":"bob","groups":["leads"]}}}`)
+	for _, of := range []words{forTraining, forMerge} {
+		for _, may := range []string{"", assignOwner} {
+			g, r, cfg := NewWithT(t), &reviewer{may: may}, config.DefaultConfiguration()
+			response := (map[string]*validator{
+				"job": newJobValidator(r, cfg), "merge": newMergeValidator(r, cfg),
+			})[of.job].Handle(t.Context(), req)
+			g.Expect(response.Allowed).To(Equal(may != ""), of.job)
+			g.Expect(r.verbs()).To(Equal([]string{assignOwner}))
+			if may == "" {
+				g.Expect(response.Result.Message).To(ContainSubstring(fmt.Sprintf(refusal, of.job, of.resource)))
+			}
+		}
 	}
 }
 
@@ -85,7 +107,9 @@ func TestNoJobIsWithoutTheGroupsOfItsOwner(t *testing.T) {
 		`ResourceQuotaProfiles: late): create the merge again in a moment`))
 	g.Expect(r.patience).To(And(BeNumerically(">", 0), BeNumerically("<=", reviewTimeout)), "it does not wait for ever")
 	response = c.Handle(t.Context(), creation(`{"spec":{"owner":"bob"}}`))
-	g.Expect(response.Allowed).To(BeTrue(), "those of somebody else are no matter")
+	g.Expect(response.Allowed).To(BeFalse(), "nor for a job of another owner")
+	response = c.Handle(t.Context(), creation(`{"spec":{"owner":"bob","submitter":{"username":"bob"}}}`))
+	g.Expect(response.Allowed).To(BeTrue(), "a recorded submitter needs no groups")
 
 	many := creation(`{"spec":{}}`)
 	for i := range mostGroups + 1 {
@@ -95,8 +119,9 @@ func TestNoJobIsWithoutTheGroupsOfItsOwner(t *testing.T) {
 	c = &completer{r, forTraining}
 	response = c.Handle(t.Context(), many)
 	g.Expect(response.Allowed).To(BeFalse())
-	g.Expect(response.Result.Message).To(Equal(`ElasticTrainingJob.tideline.io "ctr" is invalid: spec.submitter.groups: Forbidden: ` +
-		`alice is in 65 groups that ResourceQuotaProfiles name, and a job may have 64: ask an administrator to name fewer in profiles`))
+	g.Expect(response.Result.Message).To(Equal(`ElasticTrainingJob.tideline.io "ctr" is invalid: spec.submitter.groups: ` +
+		`Forbidden: alice is in 65 groups that ResourceQuotaProfiles name, and a job may have 64: ask an administrator to name ` +
+		`fewer in profiles`))
 	many.UserInfo.Groups = many.UserInfo.Groups[:mostGroups+1] // ml, which no profile names, and 64 others
 	g.Expect(c.Handle(t.Context(), many).Allowed).To(BeTrue())
 }
@@ -129,7 +154,7 @@ func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
 			}
 		})
 	}
-	req := creation(`{"spec":{"owner":"alice","ownerGroups":["ml"]}}`)
+	req := creation(`{"spec":{"owner":"alice","submitter":{"username":"alice","groups":["ml"]}}}`)
 	NewWithT(t).Expect(newJobValidator(&reviewer{}, config.DefaultConfiguration()).Handle(t.Context(), req).Allowed).To(BeTrue(),
 		"she is in ml")
 }
@@ -152,7 +177,8 @@ func TestSchemasTakeAsManyGroups(t *testing.T) {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		NewWithT(t).Expect(yaml.Unmarshal(content, definition)).To(Succeed())
 		spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-		NewWithT(t).Expect(spec.Properties["ownerGroups"].MaxItems).To(HaveValue(BeEquivalentTo(mostGroups)), definition.Name)
+		groups := spec.Properties["submitter"].Properties["groups"]
+		NewWithT(t).Expect(groups.MaxItems).To(HaveValue(BeEquivalentTo(mostGroups)), definition.Name)
 	}
 }
 
@@ -160,7 +186,8 @@ func TestTiersByGroup(t *testing.T) {
 	interns := naming()
 	interns.Name, interns.Spec.NamespaceSelector.MatchLabels = "team-ads", map[string]string{"team": "ads"}
 	interns.Spec.Members = []v1alpha1.ProfileMember{
-		{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}, {Kind: v1alpha1.MemberUser, Name: "sam"},
+		{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"},
+		{Kind: v1alpha1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}, {Kind: v1alpha1.MemberUser, Name: "sam"},
 	}
 	r := &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{interns}}
 	refusal := func(allowed string) string {
@@ -168,13 +195,13 @@ func TestTiersByGroup(t *testing.T) {
 			`: use one of these, or ask an administrator to allow it`
 	}
 	for job, says := range map[string]string{
-		`{"spec":{"owner":"alice","tier":"main-traffic","ownerGroups":["interns"]}}`: refusal(
+		`{"spec":{"owner":"alice","tier":"main-traffic","submitter":{"username":"alice","groups":["interns"]}}}`: refusal(
 			"exploratory to alice as a member of interns"),
-		`{"spec":{"owner":"alice","tier":"main-traffic","ownerGroups":["interns","ml"]}}`: refusal(
+		`{"spec":{"owner":"alice","tier":"main-traffic","submitter":{"username":"alice","groups":["interns","ml"]}}}`: refusal(
 			"exploratory, small-traffic to alice as a member of interns and ml"),
-		`{"spec":{"owner":"alice","tier":"exploratory","ownerGroups":["interns"]}}`: "",
-		`{"spec":{"owner":"sam","tier":"main-traffic","ownerGroups":["interns"]}}`:  "",
-		`{"spec":{"owner":"alice","tier":"main-traffic"}}`:                          "",
+		`{"spec":{"owner":"alice","tier":"exploratory","submitter":{"username":"alice","groups":["interns"]}}}`: "",
+		`{"spec":{"owner":"sam","tier":"main-traffic","submitter":{"username":"alice","groups":["interns"]}}}`:  "",
+		`{"spec":{"owner":"alice","tier":"main-traffic"}}`:                                                      "",
 	} {
 		t.Run(job, func(t *testing.T) {
 			for _, v := range []*validator{newJobValidator(r, config.DefaultConfiguration()), newMergeValidator(r,

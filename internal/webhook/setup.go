@@ -1,5 +1,5 @@
-// Package webhook admits jobs and merges by what their schema cannot check: the user who creates them, and other objects. It also
-// maintains the certificate of the webhook server.
+// Package webhook admits jobs, merges and profiles by what their schema cannot check: the user who writes them, and other objects.
+// It also maintains the certificate of the webhook server.
 package webhook
 
 import (
@@ -26,16 +26,16 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
-// The webhooks are called for creations, and for changes of approvals (config/webhook/approval.yaml has the condition, which
-// no marker can express). An owner cannot change (CEL). So to edit, scale or delete a job, also by garbage collection, needs
-// no webhook.
+// The webhooks are called for creations, and for changes that they judge (config/webhook/conditions.yaml has the conditions, which
+// no marker can express). So to suspend, annotate, scale or delete a job, also by garbage collection, needs no webhook.
 //
 // +kubebuilder:webhookconfiguration:mutating=true,name=tideline-mutating-webhook
 // +kubebuilder:webhookconfiguration:mutating=false,name=tideline-validating-webhook
-// +kubebuilder:webhook:mutating=true,name=default.elastictrainingjobs.tideline.io,path=/default-elastictrainingjob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs,verbs=create,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
-// +kubebuilder:webhook:mutating=false,name=validate.elastictrainingjobs.tideline.io,path=/validate-elastictrainingjob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs,verbs=create,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
-// +kubebuilder:webhook:mutating=true,name=default.mergejobs.tideline.io,path=/default-mergejob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=mergejobs,verbs=create,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
-// +kubebuilder:webhook:mutating=false,name=validate.mergejobs.tideline.io,path=/validate-mergejob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=mergejobs,verbs=create,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
+// +kubebuilder:webhook:mutating=true,name=default.elastictrainingjobs.tideline.io,path=/default-elastictrainingjob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
+// +kubebuilder:webhook:mutating=false,name=validate.elastictrainingjobs.tideline.io,path=/validate-elastictrainingjob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
+// +kubebuilder:webhook:mutating=true,name=default.mergejobs.tideline.io,path=/default-mergejob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=mergejobs,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
+// +kubebuilder:webhook:mutating=false,name=validate.mergejobs.tideline.io,path=/validate-mergejob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=mergejobs,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
+// +kubebuilder:webhook:mutating=false,name=validate.resourcequotaprofiles.tideline.io,path=/validate-resourcequotaprofile,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=resourcequotaprofiles,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
 // +kubebuilder:webhook:mutating=true,name=approve.tideline.io,path=/approve,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs;mergejobs,verbs=update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
 // +kubebuilder:webhook:mutating=false,name=approval.tideline.io,path=/validate-approval,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs;mergejobs,verbs=update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
 
@@ -54,6 +54,7 @@ const (
 
 	defaultJobPath, validateJobPath     = "/default-elastictrainingjob", "/validate-elastictrainingjob"
 	defaultMergePath, validateMergePath = "/default-mergejob", "/validate-mergejob"
+	validateProfilePath                 = "/validate-resourcequotaprofile"
 	approvePath, validateApprovalPath   = "/approve", "/validate-approval"
 )
 
@@ -111,6 +112,7 @@ func webhookHandlers(c client.Client, cfg *config.Configuration, g *gate) map[st
 		defaultMergePath:     g.guardHandler(created, &completer{c, forMerge}),
 		validateJobPath:      g.guardHandler(reflect.TypeFor[v1alpha1.ElasticTrainingJob](), newJobValidator(c, cfg)),
 		validateMergePath:    g.guardHandler(reflect.TypeFor[v1alpha1.MergeJob](), newMergeValidator(c, cfg)),
+		validateProfilePath:  g.guardHandler(reflect.TypeFor[v1alpha1.ResourceQuotaProfile](), &sharesValidator{c}),
 		approvePath:          g.guardHandler(changed, admission.HandlerFunc(a.recordApprover)),
 		validateApprovalPath: g.guardHandler(changed, admission.HandlerFunc(a.checkRecords)),
 	}

@@ -124,7 +124,7 @@ var _ = Describe("The bundle", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred(), "the doctor runs")
 		Expect(code).To(BeZero(), "it finds nothing to do")
 		Expect(said).To(And(
-			ContainSubstring("OK    Tideline's webhooks set the owners of jobs, and check owners and ServiceAccounts.\n"),
+			ContainSubstring("OK    Tideline's webhooks set the owners of jobs, and check owners, ServiceAccounts and shares.\n"),
 			ContainSubstring("OK    The operator's ServiceAccount has every right of its role.\n"),
 		), "whatever OLM named its webhooks and roles")
 	})

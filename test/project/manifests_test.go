@@ -1,7 +1,6 @@
 package project
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -334,23 +333,24 @@ func TestSamplesHaveNoUnknownField(t *testing.T) {
 	}
 }
 
-// askedAbout is what a webhook is asked about, each with its operation: the creation of one kind, or changes of approvals of both
-// and no other changes, which an operator that is down must not hold up.
+// askedAbout is what a webhook is asked about, each with its operation: creations and changes of one kind, or changes of
+// approvals of both kinds of jobs. Conditions keep all other changes from it, which an operator that is down must not hold up.
 func askedAbout(t *testing.T, w admissionregistrationv1.ValidatingWebhook) []string {
 	t.Helper()
-	operation, kinds := admissionregistrationv1.Create, 1
-	of, isOfApprovals := map[string]string{
+	operations, kinds := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}, 1
+	reads := []string{"request.operation == 'CREATE' || ", "object.spec", "oldObject.spec"}
+	if of, isOfApprovals := map[string]string{
 		"approve.tideline.io": v1alpha1.AnnotationApprove, "approval.tideline.io": v1alpha1.AnnotationApproval,
-	}[w.Name]
-	if isOfApprovals {
-		operation, kinds = admissionregistrationv1.Update, 2
+	}[w.Name]; isOfApprovals {
+		operations, kinds = operations[1:], 2
+		reads = []string{"'" + of + "' in object.metadata.annotations", "'" + of + "' in oldObject.metadata.annotations"}
 	}
-	if n := len(w.MatchConditions); n != kinds-1 {
-		t.Errorf("%s has %d conditions, want %d", w.Name, n, kinds-1)
+	if n := len(w.MatchConditions); n != 1 {
+		t.Errorf("%s has %d conditions, want 1", w.Name, n)
 	}
 	for _, c := range w.MatchConditions {
-		for _, object := range []string{"object", "oldObject"} {
-			if read := fmt.Sprintf("'%s' in %s.metadata.annotations", of, object); !strings.Contains(c.Expression, read) {
+		for _, read := range reads {
+			if !strings.Contains(c.Expression, read) {
 				t.Errorf("%s is called where %s, which does not look whether %s", w.Name, c.Expression, read)
 			}
 		}
@@ -358,19 +358,21 @@ func askedAbout(t *testing.T, w admissionregistrationv1.ValidatingWebhook) []str
 	var asked []string
 	for _, rule := range w.Rules {
 		if !slices.Equal(rule.APIGroups, []string{v1alpha1.GroupVersion.Group}) || len(rule.Resources) != kinds ||
-			!slices.Equal(rule.Operations, []admissionregistrationv1.OperationType{operation}) {
+			!slices.Equal(rule.Operations, operations) {
 			t.Errorf("%s is asked about %v of %v in %v", w.Name, rule.Operations, rule.Resources, rule.APIGroups)
 		}
 		for _, resource := range rule.Resources {
-			asked = append(asked, string(operation)+" "+resource)
+			for _, operation := range operations {
+				asked = append(asked, string(operation)+" "+resource)
+			}
 		}
 	}
 	return asked
 }
 
-// A webhook that is called where nobody serves it refuses every job, and one that is asked about more than jobs can stop a
-// cluster.
-func TestWebhooksReachTheOperatorAndConcernJobsOnly(t *testing.T) {
+// A webhook that is called where nobody serves it refuses every job, and one that is asked about more than Tideline's objects can
+// stop a cluster.
+func TestWebhooksReachTheOperatorAndConcernItsObjectsOnly(t *testing.T) {
 	all := installation(t)
 	var called []admissionregistrationv1.ValidatingWebhook // mutating ones have the same fields, and one more
 	var service corev1.Service
@@ -409,9 +411,11 @@ func TestWebhooksReachTheOperatorAndConcernJobsOnly(t *testing.T) {
 		}
 	}
 	if want := map[string]int{
-		"CREATE elastictrainingjobs": 2, "CREATE mergejobs": 2, "UPDATE elastictrainingjobs": 2, "UPDATE mergejobs": 2,
+		"CREATE elastictrainingjobs": 2, "CREATE mergejobs": 2, "UPDATE elastictrainingjobs": 4, "UPDATE mergejobs": 4,
+		"CREATE resourcequotaprofiles": 1, "UPDATE resourcequotaprofiles": 1,
 	}; !maps.Equal(asked, want) {
-		t.Errorf("webhooks are asked about %v, want for each kind one that sets and one that checks", asked)
+		t.Errorf("webhooks are asked about %v, want one that checks profiles, and for jobs one that sets and one that checks, "+
+			"and two for approvals", asked)
 	}
 	for key, value := range service.Spec.Selector {
 		if manager.Spec.Template.Labels[key] != value {

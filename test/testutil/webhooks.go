@@ -33,7 +33,7 @@ func Webhooks(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	patches, err := Manifests(ctx, "webhook/approval.yaml")
+	patches, err := Manifests(ctx, "webhook/conditions.yaml")
 	if err != nil {
 		return nil, err
 	}

@@ -236,7 +236,7 @@ func TestNoWebhooksAreNoFaultAndAreSaid(t *testing.T) {
 	text, wrong := screen(t, f)
 	g := NewWithT(t)
 	g.Expect(wrong).To(BeZero(), text)
-	g.Expect(text).To(And(ContainSubstring("WARN  Jobs get no owner, and their owners and ServiceAccounts are not checked"),
+	g.Expect(text).To(And(ContainSubstring("WARN  Jobs get no owner, their owners and ServiceAccounts are not checked"),
 		HaveSuffix("\n1 of 12 checks found something that may be meant (WARN).\nThe cluster is set up for Tideline.\n")))
 }
 

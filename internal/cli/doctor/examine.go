@@ -203,12 +203,12 @@ func ownWebhooks(f Facts) Finding {
 	case len(f.MissingWebhooks) > 0:
 		return Finding{
 			Level: Warn,
-			What: "Jobs get no owner, and their owners and ServiceAccounts are not checked: these webhooks are not installed: " +
-				strings.Join(f.MissingWebhooks, ", ") + ".",
+			What: "Jobs get no owner, their owners and ServiceAccounts are not checked, and users who may write a profile may change " +
+				"all of it: these webhooks are not installed: " + strings.Join(f.MissingWebhooks, ", ") + ".",
 			Do: "For a cluster that people share, install the operator with its webhooks (config/default).",
 		}
 	}
-	return Finding{Level: OK, What: "Tideline's webhooks set the owners of jobs, and check owners and ServiceAccounts."}
+	return Finding{Level: OK, What: "Tideline's webhooks set the owners of jobs, and check owners, ServiceAccounts and shares."}
 }
 
 func queues(f Facts) Finding {

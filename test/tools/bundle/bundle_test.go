@@ -313,9 +313,10 @@ func TestOperatorTakesItsCertificateFromOLM(t *testing.T) {
 	want := []v1alpha1.WebhookAdmissionType{
 		v1alpha1.MutatingAdmissionWebhook, v1alpha1.MutatingAdmissionWebhook, v1alpha1.MutatingAdmissionWebhook,
 		v1alpha1.ValidatingAdmissionWebhook, v1alpha1.ValidatingAdmissionWebhook, v1alpha1.ValidatingAdmissionWebhook,
+		v1alpha1.ValidatingAdmissionWebhook,
 	}
 	if !slices.Equal(kinds, want) {
-		t.Errorf("webhooks %v, want one that sets and one that checks for each kind and for approvals", kinds)
+		t.Errorf("webhooks %v, want one that sets and one that checks for each kind of job and for approvals, and one that checks profiles", kinds)
 	}
 }
 

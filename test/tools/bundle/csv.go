@@ -130,9 +130,10 @@ func (p *parts) webhooks() ([]v1alpha1.WebhookDescription, error) {
 }
 
 // judgesItself tells of a webhook whose matchConditions only spare calls: it lets pass by itself what they would keep from it
-// (docs/decisions/0029-approval.md).
+// (docs/ownership.md).
 func judgesItself(webhook string) bool {
-	return webhook == "approve.tideline.io" || webhook == "approval.tideline.io"
+	return strings.HasPrefix(webhook, "default.") || strings.HasPrefix(webhook, "validate.") ||
+		webhook == "approve.tideline.io" || webhook == "approval.tideline.io"
 }
 
 // portOf returns the port at which the API server finds a webhook. It refuses a webhook that OLM would call for more than the

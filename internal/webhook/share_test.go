@@ -1,0 +1,94 @@
+package webhook
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+const cannotSetShare = `: Forbidden: to write more of a profile than spec.reservations, a user needs the verb set-share on ` +
+	`resourcequotaprofiles.tideline.io ctr, which "alice" does not have: change only reservations, or ask an administrator to ` +
+	`bind ClusterRole tideline-set-share`
+
+func TestReservationsAreApartFromShares(t *testing.T) {
+	const (
+		ads  = `{"spec":{"queue":{"weight":1,"guarantee":{"cpu":"1"}},"members":[{"kind":"User","name":"bob"}]}}`
+		room = `{"spec":{"queue":{"weight":1,"guarantee":{"cpu":"1000m"}},"members":[{"kind":"User","name":"bob"}],` +
+			`"reservations":[{"name":"launch"}]}}`
+	)
+	for name, c := range map[string]struct {
+		after string
+		err   error
+		asks  []string
+		says  []string
+	}{
+		"a reservation": {after: room},
+		"a label":       {after: `{"metadata":{"labels":{"a":"b"}},` + ads[1:]},
+		"a share and a member": {
+			after: `{"spec":{"queue":{"weight":3,"guarantee":{"cpu":"1"}}}}`, asks: []string{setShare},
+			says: []string{"spec.queue.weight" + cannotSetShare, "spec.members" + cannotSetShare},
+		},
+		"a guarantee": {
+			after: strings.Replace(room, "1000m", "2", 1), asks: []string{setShare},
+			says: []string{"spec.queue.guarantee" + cannotSetShare},
+		},
+		"a cap": {
+			after: `{"spec":{"caps":{},` + ads[len(`{"spec":{`):], asks: []string{setShare},
+			says: []string{"spec.caps" + cannotSetShare},
+		},
+		"an owner of the kind": {
+			after: `{"metadata":{"ownerReferences":[{"name":"a"}]},` + ads[1:], asks: []string{setShare},
+			says: []string{"metadata.ownerReferences" + cannotSetShare},
+		},
+		"a cap, without answer": {
+			after: `{"spec":{}}`, err: errors.New("late"), asks: []string{setShare},
+			says: []string{"the API server did not answer whether alice may set-share resourcequotaprofiles ctr " +
+				"(late): write the profile again in a moment"},
+		},
+		"no profile": {after: `{"spec":3}`, says: []string{"read the ResourceQuotaProfile"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, r := NewWithT(t), &reviewer{err: c.err}
+			response := (&sharesValidator{r}).Handle(t.Context(), changing(ads, c.after))
+			g.Expect(response.Allowed).To(Equal(len(c.says) == 0))
+			g.Expect(r.verbs()).To(Equal(c.asks), "it asks for what it must know, and no more")
+			for _, says := range c.says {
+				g.Expect(response.Result.Message).To(ContainSubstring(says))
+			}
+			if c.err == nil && c.asks != nil {
+				r.may = setShare
+				g.Expect((&sharesValidator{r}).Handle(t.Context(), changing(ads, c.after)).Allowed).To(BeTrue())
+			}
+		})
+	}
+	t.Run("a new profile", func(t *testing.T) {
+		g, r := NewWithT(t), &reviewer{}
+		response := (&sharesValidator{r}).Handle(t.Context(), creation(room))
+		g.Expect(response.Result.Message).To(Equal(`ResourceQuotaProfile.tideline.io "ctr" is invalid: spec` + cannotSetShare))
+		g.Expect(r.asked[0].ResourceAttributes.Name).To(Equal("ctr"))
+		r.may = setShare
+		g.Expect((&sharesValidator{r}).Handle(t.Context(), creation(room)).Allowed).To(BeTrue())
+	})
+}
+
+// A field that is added to profiles is guarded too.
+func TestEveryOtherFieldOfAProfileIsGuarded(t *testing.T) {
+	spec := reflect.TypeFor[v1alpha1.ResourceQuotaProfileSpec]()
+	for i := range spec.NumField() {
+		before, now := &profile{}, &profile{}
+		field := reflect.ValueOf(&now.Spec).Elem().Field(i)
+		if selector, ok := field.Addr().Interface().(*metav1.LabelSelector); ok {
+			selector.MatchLabels = map[string]string{"a": "b"}
+		} else {
+			fill(field)
+		}
+		guarded := len(changedShare(before, now)) > 0
+		NewWithT(t).Expect(guarded).To(Equal(spec.Field(i).Name != "Reservations"), spec.Field(i).Name)
+	}
+}
