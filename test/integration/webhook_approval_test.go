@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -144,13 +143,7 @@ func annotate(s *testutil.Scenario, c client.Client, job, key, value string) err
 // letApprove gives a user the right to approve on all profiles.
 func letApprove(s *testutil.Scenario, user string) {
 	GinkgoHelper()
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tideline-approve"},
-	}
-	s.Create(binding)
-	DeferCleanup(func(ctx SpecContext) { Expect(s.Client.Delete(ctx, binding)).To(Succeed(), "the right is taken away") })
+	bindAll(s, user, "tideline-approve")
 }
 
 // checked is the condition under which records of approvals are checked, as it is installed.

@@ -29,16 +29,16 @@ func recordGroups(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 		submit := func(c client.Client, job *testutil.JobBuilder) func() error {
 			return func() error { return c.Create(s.Context(), job.Obj(), client.DryRunAll) }
 		}
-		urgent := s.Job("a").Tier("main-traffic").Asks("1", "1Gi")
+		job := func() *testutil.JobBuilder { return s.Job("a").Tier("main-traffic").Asks("1", "1Gi") }
 		forged := func(job *v1alpha1.ElasticTrainingJob) {
 			job.Spec.Submitter = &v1alpha1.Submitter{Username: ivy, Groups: []string{leads}}
 		}
 		refusal := fmt.Sprintf(denied+`spec.tier: Invalid value: "main-traffic": profile %s does not allow this tier; it allows `+
 			`exploratory to %s as a member of interns: use one of these, or ask an administrator to allow it`, s.Namespace, ivy)
-		Eventually(submit(hers, urgent)).Should(MatchError(refusal), "the whole answer")
-		Expect(submit(hers, urgent.With(forged))()).To(MatchError(refusal), "she is of the groups that the API server names")
-		Expect(submit(as(s, alice, "edit"), urgent)()).To(Succeed(), "whoever is in no group may have all tiers")
-		Expect(submit(as(s, ivy, "edit", interns, leads), urgent)()).To(Succeed(), "of two groups the higher tier counts")
+		Eventually(submit(hers, job())).Should(MatchError(refusal), "the whole answer")
+		Expect(submit(hers, job().With(forged))()).To(MatchError(refusal), "she is of the groups that the API server names")
+		Expect(submit(as(s, alice, "edit"), job())()).To(Succeed(), "whoever is in no group may have all tiers")
+		Expect(submit(as(s, ivy, "edit", interns, leads), job())()).To(Succeed(), "of two groups the higher tier counts")
 
 		Expect(hers.Create(s.Context(), s.Job("a").With(forged).Obj())).To(Succeed(), "she may have an exploratory job")
 		Expect(s.Read("a").Spec.Submitter.Groups).To(Equal([]string{interns}), "of the groups that the profile names")
@@ -61,8 +61,8 @@ func recordGroups(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 		ci := as(s, deployer, "tideline-assign-owner", leads)
 		named := s.Job("b").Owner(ivy)
 		Eventually(submit(ci, named)).Should(Succeed(), "CI creates a job for her")
-		job := named.Obj()
-		Expect(ci.Create(s.Context(), job, client.DryRunAll)).To(Succeed())
-		Expect(job.Spec.Submitter).To(Equal(&v1alpha1.Submitter{Username: deployer, Groups: []string{leads}}), "which is recorded")
+		created := named.Obj()
+		Expect(ci.Create(s.Context(), created, client.DryRunAll)).To(Succeed())
+		Expect(created.Spec.Submitter).To(Equal(&v1alpha1.Submitter{Username: deployer, Groups: []string{leads}}), "which is recorded")
 	})
 }

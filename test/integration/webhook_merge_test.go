@@ -49,7 +49,7 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 		hers := as(s, alice, "tideline-edit")
 		other := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Store.S3.CredentialsRef.Name = "other" })
 		refusal := func(secret string) string {
-			return fmt.Sprintf(deniedMerge+`spec.store.s3.credentialsRef: Forbidden: to use Secret %q, a user needs the right `+
+			return fmt.Sprintf(deniedMerge+`spec.store.s3.credentialsRef.name: Forbidden: to use Secret %q, a user needs the right `+
 				`to get it in namespace %s, which %q does not have: name a Secret that you may read, or ask an administrator for `+
 				`the right`, secret, s.Namespace, alice)
 		}
@@ -83,12 +83,12 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 			says   string
 		}{
 			{func(spec *v1alpha1.MergeJobSpec) { spec.Store.S3.Endpoint = "http://169.254.169.254" },
-				`spec.store.endpoint: Invalid value: "http://169.254.169.254": is not a server that the operator's configuration ` +
+				`spec.store.s3.endpoint: Invalid value: "http://169.254.169.254": is not a server that the operator's configuration ` +
 					`allows (merges.endpoints); it allows aws: use one of these, or ask an administrator to add it`},
 			{func(spec *v1alpha1.MergeJobSpec) {
 				spec.Store = v1alpha1.ModelStore{Type: v1alpha1.StoreFile, File: &v1alpha1.FileStore{Path: "/etc"}}
-			}, `spec.store.bucket: Invalid value: "/etc": is outside the folder that the operator's configuration allows for ` +
-				`stores of provider file (merges.localStores, --allow-local-stores): it allows none, so use provider s3`},
+			}, `spec.store.file.path: Invalid value: "/etc": is outside the folder that the operator's configuration allows for ` +
+				`stores of type File (merges.localStores, --allow-local-stores): it allows none, so use type S3`},
 			{func(spec *v1alpha1.MergeJobSpec) { spec.Pool = "default" },
 				`spec.pool: Invalid value: "default": is not a pool of the operator's configuration (merges.pools), which has ` +
 					`tideline-merge: use one of these`},

@@ -133,22 +133,6 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		Expect(s.Worker("a", 0).Spec.ServiceAccountName).To(Equal("trainer"), "as whom she was allowed to")
 	})
 
-	It("leave it to the schema that an owner stays", func() {
-		s := scenario("stays")
-		Expect(as(s, alice, "edit").Create(s.Context(), s.Job("a").Obj())).To(Succeed(), "alice creates a job")
-		other := as(s, bob, "edit")
-		patch := func(json string) error {
-			return other.Patch(s.Context(), s.Read("a"), client.RawPatch(types.MergePatchType, []byte(json)))
-		}
-		Eventually(func() error { return patch(`{"spec":{"maxReplicas":3}}`) }).Should(Succeed(), "bob may edit it")
-		const again = ": delete the job and create it again"
-		Expect(patch(`{"spec":{"owner":"bob@example.com"}}`)).To(MatchError(ContainSubstring(
-			`spec.owner: Invalid value: "bob@example.com": owner is immutable`+again)), "nor take it")
-		Expect(patch(`{"spec":{"owner":null}}`)).To(MatchError(ContainSubstring(
-			`spec.owner: Invalid value: owner cannot be added or removed later, because it is checked when the job is created`+again)),
-			"nor leave it to nobody")
-	})
-
 	It("refuse a tier that the operator does not know", func() {
 		s := scenario("tier")
 		Expect(s.Client.Create(s.Context(), s.Job("a").Tier("platinum").Obj())).To(MatchError(
@@ -176,6 +160,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 
 	admitMerges(scenario)
 	recordGroups(scenario)
+	judgeChanges(scenario)
 	approveJobs(func() *testutil.Installation { return in }, scenario)
 
 	It("leave what the schema refuses to the words of the schema", func(ctx SpecContext) {
@@ -192,7 +177,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	It("are found by the doctor", func(ctx SpecContext) {
 		said, _, err := in.Command(ctx, "doctor")
 		Expect(err).NotTo(HaveOccurred(), "the doctor runs")
-		Expect(said).To(ContainSubstring("OK    Tideline's webhooks set the owners of jobs, and check owners and ServiceAccounts.\n"),
+		Expect(said).To(ContainSubstring("OK    Tideline's webhooks set the owners of jobs, and check owners, ServiceAccounts and shares.\n"),
 			"it says so")
 		Expect(said).To(ContainSubstring("OK    The operator's ServiceAccount has every right of its role"), "and the rights are there")
 	})
@@ -230,9 +215,9 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("that nobody serves hold up new jobs, and nothing else", func(ctx SpecContext) {
-		s := scenario("down", 2)
-		s.Submit(s.Job("a").Range(1, 2))
-		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
+		s := scenario("down", 3)
+		s.Submit(s.Job("a").Range(1, 3))
+		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")
 		Expect(callAt(ctx, in.Client, "localhost:1")).To(Succeed(), "the API server calls where nobody is")
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(callAt(ctx, in.Client, address)).To(Succeed(), "it calls the operator again")
@@ -244,10 +229,15 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		s.Create(&corev1.ConfigMap{ObjectMeta: s.Job("other").Obj().ObjectMeta})
 
 		s.Patch(s.Read("a"), `{"metadata":{"annotations":{"example.com/note":"ours"}}}`)
+		s.Patch(s.Read("a"), `{"spec":{"restarts":{"max":7}}}`)
+		Expect(edit(s, s.Client, s.Read("a"), `{"spec":{"maxReplicas":9}}`)()).To(MatchError(ContainSubstring(
+			`failed calling webhook "validate.elastictrainingjobs.tideline.io"`)), "what a webhook judges waits")
 		s.DeleteWorker("a", 1)
-		Eventually(s.Fetch("a")).Should(And(testutil.HaveRestarts(1), testutil.Train(2)), "A is reconciled")
-		s.Patch(s.Read("a"), `{"spec":{"maxReplicas":1}}`)
-		Eventually(s.Workers("a")).Should(Equal([]int{0}), "A follows its range")
+		Eventually(s.Fetch("a")).Should(And(testutil.HaveRestarts(1), testutil.Train(3)), "A is reconciled")
+		kubectl(s, "scale", "etj/a", "--replicas=2")
+		Eventually(s.Workers("a")).Should(Equal([]int{0, 1}), "A is scaled")
+		s.Patch(s.Read("a"), `{"spec":{"suspend":true}}`)
+		Eventually(s.Workers("a")).Should(BeEmpty(), "A is suspended")
 		Expect(s.Client.Delete(s.Context(), s.Read("a"), client.PropagationPolicy("Foreground"))).To(Succeed(), "A is deleted")
 		Eventually(func() bool {
 			_, err := s.Fetch("a")()
@@ -369,20 +359,24 @@ func trusted(ctx context.Context, c client.Client) ([]string, error) {
 	return all, nil
 }
 
-// callAt has the API server call the mutating webhooks at another host.
+// callAt has the API server call the webhooks at another host.
 func callAt(ctx context.Context, c client.Client, host string) error {
-	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	if err := c.Get(ctx, client.ObjectKey{Name: webhook.MutatingConfiguration}, configuration); err != nil {
-		return err
-	}
-	changed := configuration.DeepCopy()
-	for i := range changed.Webhooks {
-		address, err := url.Parse(*changed.Webhooks[i].ClientConfig.URL)
-		if err != nil {
+	for _, o := range webhook.ConfigurationObjects() {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}
-		address.Host = host
-		changed.Webhooks[i].ClientConfig.URL = ptr.To(address.String())
+		before := o.DeepCopyObject().(client.Object)
+		for _, config := range webhook.ClientConfigs(o) {
+			address, err := url.Parse(*config.URL)
+			if err != nil {
+				return err
+			}
+			address.Host = host
+			config.URL = ptr.To(address.String())
+		}
+		if err := c.Patch(ctx, o, client.MergeFrom(before)); err != nil {
+			return err
+		}
 	}
-	return c.Patch(ctx, changed, client.StrategicMergeFrom(configuration))
+	return nil
 }
