@@ -93,7 +93,7 @@ var _ = Describe("The API", func() {
 		}
 		selector := fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/hostname":%q}}}}}`, s.Node(0))
 		Expect(change(selector)).To(MatchError(ContainSubstring(
-			"spec.template: Invalid value: template cannot change while workers may run, because pods follow it only when they are "+
+			"spec.template: Invalid value: template cannot change while workers may run, because pods follow it only when they are " +
 				"created: set spec.suspend to true, wait for phase Suspended, change it, and set spec.suspend to false")))
 		Expect(change(`{"spec":{"framework":{"port":29500}}}`)).To(MatchError(ContainSubstring("framework cannot change")))
 		Expect(change(`{"spec":{"master":{"nodeSelector":{"a":"b"}}}}`)).To(MatchError(ContainSubstring("master cannot change")))

@@ -33,6 +33,6 @@ var _ = Describe("The largest status", func() {
 		fields, err := json.Marshal(a.ManagedFields)
 		Expect(err).NotTo(HaveOccurred())
 		AddReportEntry(fmt.Sprintf("%d bytes of status, %d of managedFields", len(status), len(fields)))
-		Expect(len(status)+len(fields)).To(BeNumerically("<", statusLimit))
+		Expect(len(status) + len(fields)).To(BeNumerically("<", statusLimit))
 	})
 })

@@ -100,21 +100,15 @@ func Accepted() []Update {
 // MergeUpdates returns every case of a change of MergeJob that is refused.
 func MergeUpdates() []Update {
 	const (
-		model   = "spec.model: Invalid value: model cannot change, because the history belongs to it" + again
-		account = "spec.template.spec.serviceAccountName: Invalid value: serviceAccountName cannot change, because Tideline checks " +
-			"the creator's right to it only once" + again
+		model = "spec.model: Invalid value: model cannot change, because the history belongs to it" + again
 		store = "spec.store: Invalid value: store cannot change, credentialsRef excepted, because the history belongs to it" + again
 		local = `{"spec":{"store":{"type":"File","s3":null,"file":{"path":"/models"}}}}`
 	)
-	modelled, named := setting("spec.model", `"ctr"`), inPod("serviceAccountName", `"merger"`)
+	modelled := setting("spec.model", `"ctr"`)
 	updates := []Update{
 		changed("another model", modelled, setting("spec.model", `"ctr2"`), model),
 		changed("a model added", `{}`, modelled, model),
 		changed("a model removed", modelled, setting("spec.model", "null"), model),
-		changed("another ServiceAccount", named, inPod("serviceAccountName", `"mighty"`), account),
-		changed("a ServiceAccount added", `{}`, named, account),
-		changed("a ServiceAccount added by the older field", `{}`, inPod("serviceAccount", `"merger"`), account),
-		changed("a ServiceAccount removed", named, inPod("serviceAccountName", "null"), account),
 		changed("a store of another type", `{}`, local, store),
 		changed("another folder of the operator's", local, setting("spec.store.file.path", `"/other"`), store),
 	}
@@ -132,6 +126,7 @@ func AcceptedByMerges() []Update {
 	return updatesOf(v1alpha1.MergeJobKind, []Update{
 		changed("the model that is the default", `{}`, setting("spec.model", `"bad"`), ""),
 		changed("the model's default left out", setting("spec.model", `"bad"`), setting("spec.model", "null"), ""),
+		changed("another ServiceAccount", inPod("serviceAccountName", `"merger"`), inPod("serviceAccountName", `"mighty"`), ""),
 		changed("another Secret", `{}`, setting("spec.store.s3.credentialsRef.name", `"rotated"`), ""),
 		changed("another tier", `{"spec":{"tier":"small-traffic"}}`, setting("spec.tier", `"exploratory"`), ""),
 		changed("another owner", `{"spec":{"owner":"alice"}}`, setting("spec.owner", `"bob"`), ""),
