@@ -45,6 +45,7 @@ import (
 	"github.com/tideline-io/tideline/internal/cli/doctor"
 	"github.com/tideline-io/tideline/internal/cli/why"
 	"github.com/tideline-io/tideline/internal/cost/reportserver"
+	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
@@ -165,14 +166,18 @@ func run(ctx context.Context, connection *cli.Connection, cfg *config.Configurat
 	if err := metrics.Registry.Register(kube.BuildInfo(version)); err != nil {
 		return err
 	}
-	if err := setupReconcilers(ctx, mgr, cfg, namespace); err != nil {
+	claims, err := claimcache.Setup(ctx, mgr.GetRESTMapper(), mgr.GetCache(), mgr.GetClient(), cfg.DeviceClasses)
+	if err != nil {
+		return err
+	}
+	if err := setupReconcilers(ctx, mgr, cfg, namespace, claims); err != nil {
 		if meta.IsNoMatchError(err) {
 			return fmt.Errorf("the CustomResourceDefinitions of Tideline are not installed (make install): %w", err)
 		}
 		return err
 	}
 	if cfg.Webhooks.Enabled {
-		if err := webhook.Setup(mgr, cfg, namespace); err != nil {
+		if err := webhook.Setup(mgr, cfg, namespace, claims); err != nil {
 			return err
 		}
 	} else {
@@ -236,12 +241,16 @@ type shared struct {
 	arbiter   *arbiter.Arbiter
 	recorder  *recorder.Recorder
 	collector *collector.Collector
+	claims    *claimcache.Reader
 }
 
 // newShared builds what is shared and adds it to the manager, but for what gathers from all kinds: [shared.gather] comes last.
-func newShared(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string) (*shared, error) {
+func newShared(
+	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader,
+) (*shared, error) {
 	s := &shared{
 		namespace: namespace,
+		claims:    claims,
 		volcano:   kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("volcano"), gang.VolcanoKinds()...),
 		recorder:  recorder.NewRecorder(cfg, mgr.GetLogger().WithName("ledger")),
 	}
@@ -254,6 +263,7 @@ func newShared(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration,
 		obstacles, err := s.scheduler.ListObstacles(ctx)
 		return err == nil && len(obstacles) == 0
 	}, s.recorder.SpendingOf, mgr.GetLogger().WithName("arbiter"))
+	s.arbiter.CountClaims(claims)
 	if err := s.volcano.LookForKinds(); err != nil {
 		return nil, err
 	}
@@ -274,20 +284,22 @@ func newShared(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration,
 
 // gather adds what records and collects from jobs of all kinds.
 func (s *shared) gather(ctx context.Context, mgr ctrl.Manager) error {
-	if err := s.recorder.Setup(ctx, mgr, s.volcano, s.arbiter); err != nil {
+	if err := s.recorder.Setup(ctx, mgr, s.volcano, s.arbiter, s.claims); err != nil {
 		return err
 	}
 	return s.collector.Setup(ctx, mgr)
 }
 
 // setupReconcilers hands what is shared to the reconcilers of all kinds.
-func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string) error {
-	s, err := newShared(ctx, mgr, cfg, namespace)
+func setupReconcilers(
+	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader,
+) error {
+	s, err := newShared(ctx, mgr, cfg, namespace, claims)
 	if err != nil {
 		return err
 	}
 	err = elastictrainingjob.Setup(ctx, mgr, cfg, elastictrainingjob.Dependencies{
-		Arbiter: s.arbiter, Volcano: s.volcano, Scheduler: s.scheduler, Journal: s.recorder, Usage: s.collector,
+		Arbiter: s.arbiter, Volcano: s.volcano, Scheduler: s.scheduler, Journal: s.recorder, Usage: s.collector, Claims: s.claims,
 	})
 	if err != nil {
 		return err
@@ -299,7 +311,7 @@ func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configu
 		return err
 	}
 	err = resourcequotaprofile.Setup(ctx, mgr, cfg, resourcequotaprofile.Dependencies{
-		Namespace: s.namespace, Arbiter: s.arbiter, Volcano: s.volcano, Spent: s.recorder.SpendingOf,
+		Namespace: s.namespace, Arbiter: s.arbiter, Volcano: s.volcano, Spent: s.recorder.SpendingOf, Claims: s.claims,
 	})
 	if err != nil {
 		return err
@@ -363,7 +375,7 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 		RetryPeriod:                   ptr.To(config.Seconds(cfg.LeaderElection.RetryPeriodSeconds)),
 		Cache: cache.Options{
 			SyncPeriod:       ptr.To(config.Seconds(cfg.ResyncPeriodSeconds)),
-			DefaultTransform: kube.StripMetadata,
+			DefaultTransform: kube.StripOthers,
 			ByObject:         objects,
 		},
 	})

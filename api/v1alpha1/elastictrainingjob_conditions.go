@@ -131,6 +131,11 @@ const (
 	ReasonLimitExceeded = "LimitExceeded"
 	// ReasonUnknownAccelerator: the operator does not know in which node label the models of spec.accelerator.resource stand.
 	ReasonUnknownAccelerator = "UnknownAccelerator"
+	// ReasonResourceClaimNotFound: a ResourceClaim or ResourceClaimTemplate that the job's template names does not exist.
+	ReasonResourceClaimNotFound = "ResourceClaimNotFound"
+	// ReasonDevicesNotCounted: how many accelerators a worker claims cannot be told, and a limit of the profile or the number of
+	// processes depends on it.
+	ReasonDevicesNotCounted = "DevicesNotCounted"
 	// ReasonNameTaken: an object of another owner has a name that the job needs.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRejected: the API server refuses an object made from the job's template.

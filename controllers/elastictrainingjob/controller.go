@@ -27,6 +27,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
+	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
@@ -90,6 +91,8 @@ type Dependencies struct {
 	Volcano *kube.Kinds
 	// Scheduler is the configuration of Volcano's scheduler.
 	Scheduler *volcano.SchedulerConf
+	// Claims counts the devices that workers claim; nil for an API server without resource claims.
+	Claims *claimcache.Reader
 	// Journal records decisions in the ledger.
 	Journal recorder.Journal
 	// Usage has the measured use of tasks.
@@ -127,6 +130,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 	c, err := r.buildController(mgr)
 	if err != nil {
 		return fmt.Errorf("set up the controller of ElasticTrainingJob: %w", err)
+	}
+	if err := r.watchClaims(mgr, c); err != nil {
+		return err
 	}
 	return r.watchVolcano(mgr, c)
 }

@@ -120,9 +120,10 @@ func (m *metrics) addMeasures(job *v1alpha1.ElasticTrainingJob, measured describ
 	}
 }
 
-// holdGPUs notes what GPUs a job holds by the status that the API server has now.
-func (m *metrics) holdGPUs(job *v1alpha1.ElasticTrainingJob, written *status) {
-	core, surplus := describe.HeldGPUs(job, written)
+// holdGPUs notes what GPUs a job holds by the status that the API server has now. claimed is how many each worker has by
+// resource claims.
+func (m *metrics) holdGPUs(job *v1alpha1.ElasticTrainingJob, written *status, claimed int64) {
+	core, surplus := describe.HeldGPUs(job, written, claimed)
 	m.gpus.hold(client.ObjectKeyFromObject(job), holding{tier: m.tierOf(job), core: core, surplus: surplus})
 }
 

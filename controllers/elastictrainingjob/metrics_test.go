@@ -149,7 +149,7 @@ func TestLabelsDoNotGrowWithUse(t *testing.T) {
 		job.Namespace, job.Spec.Owner, job.Status.Queue = fmt.Sprintf("ns-%d", n), fmt.Sprintf("user-%d", n), fmt.Sprintf("queue-%d", n)
 		job.Spec.Tier = []string{"", "exploratory", "small-traffic", "main-traffic", fmt.Sprintf("tier-%d", n)}[n%5]
 		written := &status{Attempt: &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 1}, ReadyReplicas: 1, Accelerators: 1}
-		m.holdGPUs(job, written)
+		m.holdGPUs(job, written, 0)
 		measured := describe.Measures{
 			Wait: ptr.To(time.Minute), Placement: ptr.To(time.Minute), Resizes: describe.ResizeCauses(),
 			Evictions: map[string]int{}, Restarts: map[string]int{},

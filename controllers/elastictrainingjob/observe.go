@@ -39,6 +39,9 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 	if o.SchedulerObstacles, err = r.Scheduler.ListObstacles(ctx); err != nil {
 		return o, false, err
 	}
+	if o.Claims, err = r.Claims.ClaimsOf(ctx, job.Namespace, &job.Spec.Template.Spec); err != nil {
+		return o, false, err
+	}
 	var listed map[types.UID]bool
 	if o.Workers, listed, err = r.readWorkers(ctx, job); err != nil {
 		return o, false, err

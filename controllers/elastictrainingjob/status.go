@@ -59,7 +59,8 @@ func (r *Reconciler) writeWhenDue(
 	ctx context.Context, o jobstate.Observed, wanted *status, d training.Decision, now time.Time,
 ) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(o.Job)
-	r.metrics.holdGPUs(o.Job, &o.Job.Status)
+	claimed := o.Claims.Count().Devices
+	r.metrics.holdGPUs(o.Job, &o.Job.Status, claimed)
 	pace := training.PaceOf(&o.Job.Status, wanted)
 	if pace == statuspace.Never {
 		r.pacer.NoteAgreement(key)
@@ -82,7 +83,7 @@ func (r *Reconciler) writeWhenDue(
 	task, sized := trainingpod.TaskOf(o.Job), o.Job.Status.Sizing
 	r.Usage.CountSizing(v1alpha1.ElasticTrainingJobKind, o.Job.Namespace, task, sized, wanted.Sizing, d.OOMKills)
 	r.metrics.addMeasures(o.Job, describe.MeasureChange(&o.Job.Status, wanted, d.Losses))
-	r.metrics.holdGPUs(o.Job, wanted)
+	r.metrics.holdGPUs(o.Job, wanted, claimed)
 	return 0, nil
 }
 

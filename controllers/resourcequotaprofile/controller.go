@@ -27,6 +27,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
+	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
@@ -78,6 +79,8 @@ type Dependencies struct {
 	Arbiter   Arbiter
 	// Volcano knows whether the API server serves Volcano's kinds. It must be ready.
 	Volcano *kube.Kinds
+	// Claims counts the devices that pods claim; nil for an API server without resource claims.
+	Claims *claimcache.Reader
 	// Spent tells what users of a profile have used of accelerators in a window of time.
 	Spent func(profile string, window time.Duration) (admission.Spending, error)
 }

@@ -122,7 +122,7 @@ func (r *Reconciler) observePods(ctx context.Context, o *quota.Observed) error {
 			room.Pods = append(room.Pods, placeholderOf(p))
 			o.Placeholders[key] = room
 		}
-		if n := r.config.AcceleratorsAmong(r.config.Sharing.CountedRequests(p)); n > 0 && holdsPlace(p) {
+		if n := r.config.AcceleratorsAmong(r.config.Sharing.CountedWith(p, r.Claims.CountedOf(ctx, p))); n > 0 && holdsPlace(p) {
 			o.Holdings = append(o.Holdings, quota.Holding{
 				Namespace: p.Namespace, Profile: key.Profile, Tier: recorder.TierOf(p, r.config), User: recorder.UserOf(p, r.config),
 				Accelerators: n,

@@ -180,7 +180,7 @@ func TestHeldGPUs(t *testing.T) {
 			g := NewWithT(t)
 			w := newSimulator(t, 2, 4).trains()
 			c.change(w)
-			core, surplus := describe.HeldGPUs(w.o.Job, w.status())
+			core, surplus := describe.HeldGPUs(w.o.Job, w.status(), 0)
 			g.Expect([]int64{core, surplus}).To(Equal([]int64{c.core, c.surplus}))
 		})
 	}

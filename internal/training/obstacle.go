@@ -22,8 +22,8 @@ func (p *planner) findObstacle() (found bool) {
 	}
 	for _, check := range []func(*jobstate.State) *jobstate.Obstacle{
 		invalidSpec, managedByKueue, limitExceeded, unknownTier, tierNotAllowed, qosNotMet,
-		protectedTooLong, graceTooLong, unknownAccelerator, uncountableRequests, awaitingApproval, volcanoMissing,
-		profileNotReady, queueRefuses,
+		protectedTooLong, graceTooLong, unknownAccelerator, uncountableRequests, claimMissing, devicesNotCounted,
+		awaitingApproval, volcanoMissing, profileNotReady, queueRefuses,
 	} {
 		if p.obstacle = check(p.State); p.obstacle != nil {
 			return true

@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,7 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/deviceclaim"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
 )
@@ -112,6 +115,8 @@ func (c *completer) namedGroups(ctx context.Context, req admission.Request) ([]s
 type validator struct {
 	client client.Client
 	config *config.Configuration
+	// claims reads the resource claims of pods; nil where the validator's kind has none to judge.
+	claims *claimcache.Reader
 	of     words
 	// read reads the job of a request. It returns nil for a change of fields that the validator does not judge.
 	read func(req admission.Request) (judge, error)
@@ -122,8 +127,8 @@ type judge func(by Creation, rules Rules) Decision
 
 type profile = v1alpha1.ResourceQuotaProfile
 
-func newJobValidator(c client.Client, cfg *config.Configuration) *validator {
-	return &validator{client: c, config: cfg, of: forTraining, read: func(req admission.Request) (judge, error) {
+func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimcache.Reader) *validator {
+	return &validator{client: c, config: cfg, claims: claims, of: forTraining, read: func(req admission.Request) (judge, error) {
 		before, job, err := decodeBoth[v1alpha1.ElasticTrainingJob](req)
 		switch {
 		case err != nil:
@@ -199,9 +204,16 @@ func (v *validator) Handle(ctx context.Context, req admission.Request) admission
 	if err != nil && !apierrors.IsNotFound(err) {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
+	rules := Rules{Config: v.config, Profile: of, ClaimsOf: func(pod *corev1.PodSpec) deviceclaim.Claims {
+		claims, err := v.claims.ClaimsOf(ctx, req.Namespace, pod)
+		if err != nil {
+			return deviceclaim.Claims{} // The planner counts them again, so nothing is lost where they cannot be read.
+		}
+		return claims
+	}}
 	d := decide(Creation{
 		User: req.UserInfo.Username, Groups: req.UserInfo.Groups, Job: types.NamespacedName{Namespace: req.Namespace, Name: req.Name},
-	}, Rules{v.config, of})
+	}, rules)
 	verb := "create"
 	if req.Operation == admissionv1.Update {
 		verb = "change"

@@ -197,7 +197,7 @@ func (a *approver) checkRecords(ctx context.Context, req admission.Request) admi
 // rulesFor are the rules of the jobs of a namespace.
 func (a *approver) rulesFor(ctx context.Context, namespace string) (Rules, error) {
 	_, of, err := profilecache.ProfileOf(ctx, a.client, namespace)
-	return Rules{a.config, of}, err
+	return Rules{Config: a.config, Profile: of}, err
 }
 
 // changeOf reads a job as it was and as it is to be; the response is nil if it can be read.

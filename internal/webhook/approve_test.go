@@ -100,7 +100,7 @@ func TestRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			job, rules := approvable(v1alpha1.AnnotationApprove, c.asks), Rules{config.DefaultConfiguration(), guarded()}
+			job, rules := approvable(v1alpha1.AnnotationApprove, c.asks), Rules{Config: config.DefaultConfiguration(), Profile: guarded()}
 			if c.change != nil {
 				c.change(job, &rules)
 			}
@@ -166,7 +166,7 @@ func TestApprovalsCannotBeForged(t *testing.T) {
 			if c.tier != "" {
 				after.Spec.Tier = c.tier
 			}
-			rules := Rules{config.DefaultConfiguration(), guarded()}
+			rules := Rules{Config: config.DefaultConfiguration(), Profile: guarded()}
 			if c.noProfile {
 				rules.Profile = nil
 			}
@@ -304,7 +304,7 @@ func TestOtherChangesAreNotLookedInto(t *testing.T) {
 func TestNothingIsApprovedBeforeItExists(t *testing.T) {
 	g := NewWithT(t)
 	by := creation(`{"metadata":{"annotations":{"tideline.io/approve":"72h"}},"spec":{"owner":"alice"}}`)
-	g.Expect(newJobValidator(&reviewer{}, config.DefaultConfiguration()).Handle(t.Context(), by).Result.Message).To(Equal(
+	g.Expect(newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil).Handle(t.Context(), by).Result.Message).To(Equal(
 		`ElasticTrainingJob.tideline.io "ctr" is invalid: metadata.annotations[tideline.io/approve]: Forbidden: a job can be ` +
 			`approved only after it was created: leave it out, and approve the job then`))
 	by = creation(`{"metadata":{"annotations":{"tideline.io/approve":""}},"spec":{"owner":"alice","pool":"tideline-merge"}}`)

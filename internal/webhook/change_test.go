@@ -178,7 +178,7 @@ func TestOnlyWhatChangedIsJudged(t *testing.T) {
 				{Resource: "nvidia.com/gpu", Max: resource.MustParse("15")},
 			}}
 			p.Status.OverBudget = []v1alpha1.OverBudget{{User: "dave", OnExceeded: v1alpha1.ExceededDeny}}
-			d := DecideChange(changed(c.before...), changed(c.after...), Creation{User: "alice"}, Rules{cfg, p})
+			d := DecideChange(changed(c.before...), changed(c.after...), Creation{User: "alice"}, Rules{Config: cfg, Profile: p})
 			if c.refused == "" {
 				NewWithT(t).Expect(d.Refused).To(BeEmpty())
 				return

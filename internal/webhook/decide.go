@@ -13,6 +13,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/deviceclaim"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/platform/schedule"
 	"github.com/tideline-io/tideline/internal/platform/text"
@@ -68,6 +69,16 @@ type Rules struct {
 	Config *config.Configuration
 	// Profile of the job's namespace; nil for a namespace that belongs to none.
 	Profile *v1alpha1.ResourceQuotaProfile
+	// ClaimsOf reads the resource claims of each pod; nil where nothing reads them.
+	ClaimsOf func(pod *corev1.PodSpec) deviceclaim.Claims
+}
+
+// countClaims counts what a pod has by resource claims.
+func (r Rules) countClaims(pod *corev1.PodSpec) deviceclaim.Counted {
+	if r.ClaimsOf == nil {
+		return deviceclaim.Counted{}
+	}
+	return r.ClaimsOf(pod).Count()
 }
 
 // DecideCreation judges what the schema of a job cannot: its tier, size and resources, by the operator's configuration and the
@@ -92,8 +103,9 @@ func refuseJob(job *v1alpha1.ElasticTrainingJob, conditions []metav1.Condition, 
 		}
 	}
 	d.Refused = append(d.Refused, trainingpod.CheckJobGrace(spec, rules.Config.Limits)...)
-	d.checkCaps(job, rules)
-	d.checkBudgets(job, rules)
+	claimed := rules.countClaims(&spec.Template.Spec)
+	d.checkCaps(job, claimed, rules)
+	d.checkBudgets(job, claimed.Resources, rules)
 	return d.Refused
 }
 
@@ -155,17 +167,24 @@ func (d *Decision) limitTierAndSize(
 	return found, fine
 }
 
-// checkCaps refuses a training whose core exceeds a cap of the profile by itself: it could never start.
-func (d *Decision) checkCaps(job *v1alpha1.ElasticTrainingJob, rules Rules) {
+// checkCaps refuses a training whose core exceeds a cap of the profile by itself, or whose devices cannot be counted: it could never
+// start. Claims that do not exist yet may come, and the planner counts them then.
+func (d *Decision) checkCaps(job *v1alpha1.ElasticTrainingJob, claimed deviceclaim.Counted, rules Rules) {
 	limits := admission.LimitsOf(rules.Profile)
 	if !limits.HasLimits() || len(job.Spec.Template.Spec.Containers) == 0 {
 		return
+	}
+	if len(claimed.Unknown) > 0 {
+		d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "template", "spec", "resourceClaims"), fmt.Sprintf(
+			"profile %s limits what jobs hold, and how many accelerators a worker claims is unknown: %s: claim a number of devices of a "+
+				"listed class, or ask an administrator to list the class", rules.Profile.Name, claimed.DescribeUnknown())))
 	}
 	model := ""
 	if a := job.Spec.Accelerator; a != nil && len(a.Models) == 1 {
 		model = a.Models[0]
 	}
-	core := admission.MilliAmountsOf(trainingpod.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing))
+	counted := trainingpod.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing, claimed.Resources)
+	core := admission.MilliAmountsOf(counted)
 	if limit, asked := limits.NeverFits(core, model); limit != nil {
 		d.refuse(field.NewPath("spec", "minReplicas"), job.Spec.MinReplicas, limit.TooLarge(asked, rules.Profile.Name)+
 			": lower minReplicas, or ask an administrator to raise the limit")
@@ -173,11 +192,11 @@ func (d *Decision) checkCaps(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 }
 
 // checkBudgets refuses a training of a user who has used up a budget with onExceeded: Deny.
-func (d *Decision) checkBudgets(job *v1alpha1.ElasticTrainingJob, rules Rules) {
+func (d *Decision) checkBudgets(job *v1alpha1.ElasticTrainingJob, claimed corev1.ResourceList, rules Rules) {
 	if rules.Profile == nil || len(job.Spec.Template.Spec.Containers) == 0 {
 		return
 	}
-	core := trainingpod.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing)
+	core := trainingpod.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing, claimed)
 	if rules.Config.AcceleratorsAmong(core) == 0 {
 		return
 	}

@@ -155,7 +155,7 @@ func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
 		})
 	}
 	req := creation(`{"spec":{"owner":"alice","submitter":{"username":"alice","groups":["ml"]}}}`)
-	NewWithT(t).Expect(newJobValidator(&reviewer{}, config.DefaultConfiguration()).Handle(t.Context(), req).Allowed).To(BeTrue(),
+	NewWithT(t).Expect(newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil).Handle(t.Context(), req).Allowed).To(BeTrue(),
 		"she is in ml")
 }
 
@@ -163,7 +163,7 @@ func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
 func TestUncheckedGroupsAreNotApproved(t *testing.T) {
 	job := approvable(v1alpha1.AnnotationApproval, recorded())
 	job.Spec.Owner, job.Spec.Submitter = "ivy", &v1alpha1.Submitter{Username: "ivy", Groups: []string{"leads"}}
-	rules := Rules{config.DefaultConfiguration(), guarded()}
+	rules := Rules{Config: config.DefaultConfiguration(), Profile: guarded()}
 	rules.Profile.Spec.Members = []v1alpha1.ProfileMember{
 		{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "leads"},
 	}
@@ -204,7 +204,7 @@ func TestTiersByGroup(t *testing.T) {
 		`{"spec":{"owner":"alice","tier":"main-traffic"}}`:                                                      "",
 	} {
 		t.Run(job, func(t *testing.T) {
-			for _, v := range []*validator{newJobValidator(r, config.DefaultConfiguration()), newMergeValidator(r,
+			for _, v := range []*validator{newJobValidator(r, config.DefaultConfiguration(), nil), newMergeValidator(r,
 				config.DefaultConfiguration())} {
 				said, req := "", creation(job)
 				req.UserInfo.Groups = []string{"interns", "ml"}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -70,7 +71,7 @@ func CachedObjects(namespace string) map[client.Object]cache.ByObject {
 
 // Setup adds the webhooks to the manager, which is ready once they can be called. namespace is the operator's own. Every replica
 // serves webhooks and maintains the certificates, whether it leads or not.
-func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string) error {
+func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader) error {
 	host, port, err := config.SplitAddress(cfg.Webhooks.BindAddress)
 	if err != nil {
 		return fmt.Errorf("serve webhooks at %s: %w", cfg.Webhooks.BindAddress, err)
@@ -94,7 +95,7 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string) error 
 		served.TLSOpts = append(served.TLSOpts, require)
 	}
 	server := webhook.NewServer(served)
-	for path, hook := range webhookHandlers(mgr.GetClient(), cfg, newGate()) {
+	for path, hook := range webhookHandlers(mgr.GetClient(), cfg, claims, newGate()) {
 		server.Register(path, hook)
 	}
 	if err := mgr.Add(server); err != nil {
@@ -104,13 +105,15 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string) error 
 }
 
 // webhookHandlers are the handlers of all webhooks by path.
-func webhookHandlers(c client.Client, cfg *config.Configuration, g *gate) map[string]http.Handler {
+func webhookHandlers(
+	c client.Client, cfg *config.Configuration, claims *claimcache.Reader, g *gate,
+) map[string]http.Handler {
 	created, changed := reflect.TypeFor[newJob](), reflect.TypeFor[Approvable]()
 	a := &approver{client: c, config: cfg, now: time.Now}
 	return map[string]http.Handler{
 		defaultJobPath:       g.guardHandler(created, &completer{c, forTraining}),
 		defaultMergePath:     g.guardHandler(created, &completer{c, forMerge}),
-		validateJobPath:      g.guardHandler(reflect.TypeFor[v1alpha1.ElasticTrainingJob](), newJobValidator(c, cfg)),
+		validateJobPath:      g.guardHandler(reflect.TypeFor[v1alpha1.ElasticTrainingJob](), newJobValidator(c, cfg, claims)),
 		validateMergePath:    g.guardHandler(reflect.TypeFor[v1alpha1.MergeJob](), newMergeValidator(c, cfg)),
 		validateProfilePath:  g.guardHandler(reflect.TypeFor[v1alpha1.ResourceQuotaProfile](), &sharesValidator{c}),
 		approvePath:          g.guardHandler(changed, admission.HandlerFunc(a.recordApprover)),

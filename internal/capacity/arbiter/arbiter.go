@@ -28,6 +28,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/quota/admission"
@@ -61,6 +62,9 @@ type Arbiter struct {
 	// offers are what the status of profiles shows.
 	offers offers
 
+	// devices reads what pods claim; nil for an API server without resource claims.
+	devices *claimcache.Reader
+
 	mu sync.RWMutex
 	// jobs has the verdicts of ElasticTrainingJobs and of gangs that are not ours. merges has those of MergeJobs.
 	jobs, merges board[capacity.Verdict]
@@ -73,6 +77,9 @@ type Arbiter struct {
 	// wakeMerges and wakeProfiles are nil until a reader asks for them.
 	wakeMerges, wakeProfiles chan event.GenericEvent
 }
+
+// CountClaims has caps count the devices that pods claim. It must be called before the arbiter starts.
+func (a *Arbiter) CountClaims(r *claimcache.Reader) { a.devices = r }
 
 // New returns an Arbiter over the caches that reader reads.
 func New(

@@ -21,6 +21,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/quota/admission"
@@ -151,8 +152,9 @@ func (s *fixture) arbiter() *Arbiter {
 	}
 	cfg := config.DefaultConfiguration()
 	cfg.Sharing = s.sharing
-	a := New(fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.objects...).Build(), cfg,
-		func() bool { return s.served }, s.spend, logr.Discard())
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.objects...).Build()
+	a := New(reader, cfg, func() bool { return s.served }, s.spend, logr.Discard())
+	a.CountClaims(claimcache.NewReader(reader, cfg.DeviceClasses))
 	go func() {
 		for range a.WakeEvents() { //nolint:revive // nobody is there to wake
 		}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
@@ -152,14 +151,15 @@ func (t *teams) addClaimant(ctx context.Context, key types.NamespacedName, job *
 		queue = st.Queue
 	}
 	cfg := t.c.arbiter.config
-	core := trainingpod.CoreCounted(job, st.Attempt.MinReplicas, cfg.Sharing)
+	claimed := t.claimedBy(ctx, job)
+	core := trainingpod.CoreCounted(job, st.Attempt.MinReplicas, cfg.Sharing, claimed)
 	owner := ownership.OfTraining(job, !cfg.Webhooks.Enabled)
 	team.claimants[key] = &admission.Claimant{
 		Job: key, User: owner.User, Priority: t.c.tierOf(job).Priority, Standing: admission.StandingOf(team.profile, owner),
 		Ask: admission.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks,
 		InQueue:     queue == team.profile.Name,
 		Core:        admission.MilliAmountsOf(core),
-		Worker:      admission.MilliAmountsOf(trainingpod.EachCounted(job, cfg.Sharing)),
+		Worker:      admission.MilliAmountsOf(trainingpod.EachCounted(job, cfg.Sharing, claimed)),
 		Accelerated: cfg.AcceleratorsAmong(core) > 0,
 		Wants:       t.surplusWanted(key, job),
 	}
@@ -207,7 +207,7 @@ func isHindered(job *v1alpha1.ElasticTrainingJob) bool {
 // hindrances are reasons that pass by themselves, so that jobs are not Stalled by them.
 var hindrances = []string{
 	v1alpha1.ReasonVolcanoMissing, v1alpha1.ReasonProfileNotReady, v1alpha1.ReasonQueueNotFound, v1alpha1.ReasonQueueClosed,
-	v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonRestarting, v1alpha1.ReasonBackOff,
+	v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonRestarting, v1alpha1.ReasonBackOff, v1alpha1.ReasonResourceClaimNotFound,
 }
 
 // addPod adds what a pod holds, or will hold, to its claimant or to what else uses the team's room.
@@ -218,12 +218,12 @@ func (t *teams) addPod(ctx context.Context, p *corev1.Pod) {
 	queue := t.c.groups[types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}].Queue
 	team := t.teamOf(ctx, p.Namespace)
 	if holder := t.of[queue]; holder != nil && holder != team {
-		holder.addGuest(p, t.c.arbiter.config.Sharing)
+		holder.addGuest(p, t.countedOf(ctx, p))
 	}
 	if team == nil {
 		return
 	}
-	requests := t.c.arbiter.config.Sharing.CountedRequests(p)
+	requests := t.countedOf(ctx, p)
 	model := t.modelOnNode(p, requests)
 	key, index, ok := t.c.workerOf(p)
 	if c := team.claimants[key]; ok && c != nil && !c.Asks {
@@ -248,6 +248,21 @@ func (t *teams) addPod(ctx context.Context, p *corev1.Pod) {
 	})
 }
 
+// claimedBy is what the devices that each worker of a job claims count as; nothing for claims that cannot be read, because the job
+// waits until they can.
+func (t *teams) claimedBy(ctx context.Context, job *v1alpha1.ElasticTrainingJob) corev1.ResourceList {
+	claims, err := t.c.arbiter.devices.ClaimsOf(ctx, job.Namespace, &job.Spec.Template.Spec)
+	if err != nil {
+		return nil
+	}
+	return claims.Count().Resources
+}
+
+// countedOf is what a pod holds as limits count it.
+func (t *teams) countedOf(ctx context.Context, p *corev1.Pod) corev1.ResourceList {
+	return t.c.arbiter.config.Sharing.CountedWith(p, t.c.arbiter.devices.CountedOf(ctx, p))
+}
+
 // addBound adds a pod of the claimant to what it holds of a model.
 func addBound(c *admission.Claimant, model string, holds admission.MilliAmounts) {
 	if c.Bound == nil {
@@ -262,7 +277,7 @@ func addBound(c *admission.Claimant, model string, holds admission.MilliAmounts)
 }
 
 // addGuest adds a pod of the team's queue from a namespace outside the team. It counts for the queue alone.
-func (team *team) addGuest(p *corev1.Pod, sharing config.Sharing) {
+func (team *team) addGuest(p *corev1.Pod, counted corev1.ResourceList) {
 	if p.Spec.NodeName == "" {
 		return
 	}
@@ -278,7 +293,7 @@ func (team *team) addGuest(p *corev1.Pod, sharing config.Sharing) {
 		}
 	}
 	team.others = append(team.others, admission.Use{
-		Holds: admission.MilliAmountsOf(sharing.CountedRequests(p)), InQueue: true, Foreign: true, Leaving: p.DeletionTimestamp != nil,
+		Holds: admission.MilliAmountsOf(counted), InQueue: true, Foreign: true, Leaving: p.DeletionTimestamp != nil,
 	})
 }
 

@@ -27,6 +27,8 @@ type Configuration struct {
 	Accelerators Accelerators `json:"accelerators"`
 	// Sharing are resources that are parts of accelerators, at most 64. Default: none.
 	Sharing Sharing `json:"sharing"`
+	// DeviceClasses maps DeviceClasses to the resources that their devices count as. A file adds to the built-in ones.
+	DeviceClasses DeviceClasses `json:"deviceClasses"`
 	// Claims says how long room is kept for waiting gangs.
 	Claims Claims `json:"claims"`
 	// Limits are bounds for jobs that are tighter than the schema's.
@@ -180,6 +182,7 @@ func DefaultConfiguration() *Configuration {
 		Tiers:               DefaultTiers(),
 		Accelerators:        DefaultAccelerators(),
 		Sharing:             Sharing{},
+		DeviceClasses:       DefaultDeviceClasses(),
 		Claims:              Claims{PlacementTimeoutSeconds: 60},
 		Limits:              Limits{MaxWorkersPerJob: maxWorkers, MaxGraceSeconds: 600},
 		Merges:              DefaultMerges(),

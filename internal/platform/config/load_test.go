@@ -73,10 +73,11 @@ func other() *Configuration {
 			{Name: "high", Priority: 2, SurplusPriority: -11, QoS: "Guaranteed", Preempts: []string{"low"}, Default: true,
 				Sizing: Sizing{51, 103, 104, "2m", "2Mi", "3Ti"}},
 		},
-		Accelerators: Accelerators{"example.com/npu": "example.com/npu.product"},
-		Sharing:      Sharing{{Resource: "example.com/part", CountsAs: "example.com/npu", Whole: 4, Times: "example.com/parts"}},
-		Claims:       Claims{PlacementTimeoutSeconds: 90},
-		Limits:       Limits{MaxWorkersPerJob: 64, MaxGraceSeconds: 45},
+		Accelerators:  Accelerators{"example.com/npu": "example.com/npu.product"},
+		Sharing:       Sharing{{Resource: "example.com/part", CountsAs: "example.com/npu", Whole: 4, Times: "example.com/parts"}},
+		DeviceClasses: DeviceClasses{"npu.example.com": "example.com/npu"},
+		Claims:        Claims{PlacementTimeoutSeconds: 90},
+		Limits:        Limits{MaxWorkersPerJob: 64, MaxGraceSeconds: 45},
 		Merges: Merges{
 			Pools: []string{"night"}, Endpoints: []string{}, LocalStores: "/stores", WaitingIntervalSeconds: 60, RunningIntervalSeconds: 5,
 		},
@@ -113,6 +114,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 	for resource, label := range DefaultAccelerators() {
 		want.Accelerators[resource] = label
 	}
+	want.DeviceClasses["gpu.nvidia.com"] = "nvidia.com/gpu"
 	g.Expect(c).To(Equal(want))
 }
 

@@ -44,8 +44,16 @@ const (
 )
 
 // CountedRequests is what a pod asks for, as caps, budgets and the ledger count it: what the scheduler counts and, for parts of
-// accelerators, thousandths of the whole ones.
-func (s Sharing) CountedRequests(pod *corev1.Pod) corev1.ResourceList {
+// accelerators, thousandths of the whole ones. It does not count devices that the pod claims: see [Sharing.CountedWith].
+func (s Sharing) CountedRequests(pod *corev1.Pod) corev1.ResourceList { return s.CountedWith(pod, nil) }
+
+// CountedWith is CountedRequests with what the pod's devices count as (package deviceclaim), as if one more container requested it.
+func (s Sharing) CountedWith(pod *corev1.Pod, claimed corev1.ResourceList) corev1.ResourceList {
+	if len(claimed) > 0 {
+		pod = &corev1.Pod{Spec: pod.Spec}
+		pod.Spec.Containers = append(slices.Clone(pod.Spec.Containers),
+			corev1.Container{Resources: corev1.ResourceRequirements{Requests: claimed}})
+	}
 	if slices.ContainsFunc(pod.Spec.Containers, s.partsOf) || slices.ContainsFunc(pod.Spec.InitContainers, s.partsOf) {
 		pod = &corev1.Pod{Spec: pod.Spec}
 		pod.Spec.Containers = s.withAccelerators(pod.Spec.Containers)

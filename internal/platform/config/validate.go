@@ -53,6 +53,7 @@ func (c *Configuration) validate() problems {
 	p.tiers(c.Tiers)
 	p.accelerators(c.Accelerators)
 	p.sharing(c.Sharing, c.Accelerators)
+	p.deviceClasses(c)
 	p.between("claims.placementTimeoutSeconds", c.Claims.PlacementTimeoutSeconds, 5, maxHour)
 	p.between("limits.maxWorkersPerJob", c.Limits.MaxWorkersPerJob, 1, maxWorkers)
 	p.between("limits.maxGraceSeconds", c.Limits.MaxGraceSeconds, corev1.DefaultTerminationGracePeriodSeconds, maxDay)
@@ -198,6 +199,20 @@ func (p *problems) sharing(all Sharing, known Accelerators) {
 			p.value(path+".times", share.Times, "it is a number of "+as+" above: a device counts as one accelerator")
 		}
 		ofDevices[share.Times] = share.CountsAs
+	}
+}
+
+func (p *problems) deviceClasses(c *Configuration) {
+	resources := c.deviceResources()
+	for _, class := range c.DeviceClasses.sortedClasses() {
+		path := entryPath("deviceClasses", class)
+		if len(validation.IsDNS1123Subdomain(class)) > 0 {
+			p.add(path, "does not name a DeviceClass: write it as the cluster does, for example npu.example.com")
+		}
+		if as := c.DeviceClasses[class]; as != "" && !slices.Contains(resources, as) {
+			p.value(path, as, "it must be empty, for devices that are no accelerators, or one of accelerators or sharing: "+
+				strings.Join(resources, ", "))
+		}
 	}
 }
 

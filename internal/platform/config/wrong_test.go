@@ -33,17 +33,17 @@ var wrongFiles = []struct {
 	says          []string
 }{
 	{"an unknown field", "metricz: {}\n", []string{
-		"metricz is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, sharing, " +
-			"tiers, webhooks.",
+		"metricz is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, " +
+			"health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, " +
+			"sharing, tiers, webhooks.",
 	}},
 	{"an unknown field below", "log:\n  fromat: text\n", []string{"log.fromat is not a field: there may be format, level."}},
 	{"names on several lines", "\"a\\nb\": 1\nlog: {\"c.d\": 1}\naccelerators: {\"x\\ny\": z}\ntiers:\n" +
 		"- {name: \"e\\nf\", priority: 1, surplusPriority: -20}\n" +
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
-		`"a\nb" is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, health, kind, ` +
-			`leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, sharing, ` +
-			`tiers, webhooks.`,
+		`"a\nb" is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, ` +
+			`health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, ` +
+			`sharing, tiers, webhooks.`,
 
 		`log."c.d" is not a field: there may be format, level.`,
 		`tiers[0].name is "e\nf": it must be a DNS-1035 label of at most 40 characters: lower-case letters, digits and dashes, a ` +
@@ -70,9 +70,9 @@ var wrongFiles = []struct {
 		`reservations.image is "": it must name an image; leave it out for registry.k8s.io/pause:3.10.`,
 	}},
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
-		"Log is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, sharing, " +
-			"tiers, webhooks.",
+		"Log is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, " +
+			"health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, " +
+			"sharing, tiers, webhooks.",
 
 		"log.Level is not a field: there may be format, level.",
 	}},
@@ -334,9 +334,9 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 			`apiVersion is "config.tideline.io/v2": it must be config.tideline.io/v1alpha1, the only version that this operator reads.`,
 		},
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
-			"data is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, health, kind, " +
-				"leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, sharing, " +
-				"tiers, webhooks.",
+			"data is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, " +
+				"health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, " +
+				"sharing, tiers, webhooks.",
 
 			`kind is "ConfigMap": it must be Configuration.`,
 		},

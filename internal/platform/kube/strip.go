@@ -109,9 +109,10 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			NodeName: pod.Spec.NodeName, SchedulerName: pod.Spec.SchedulerName, Priority: pod.Spec.Priority, Overhead: pod.Spec.Overhead,
+			ResourceClaims: pod.Spec.ResourceClaims,
 			InitContainers: requestsOf(pod.Spec.InitContainers), Containers: requestsOf(pod.Spec.Containers),
 		},
-		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, ResourceClaimStatuses: pod.Status.ResourceClaimStatuses},
 	}
 	if whole := pod.Spec.Resources; whole != nil {
 		stripped.Spec.Resources = &corev1.ResourceRequirements{Requests: whole.Requests}
@@ -133,7 +134,7 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 		stripped.Spec.NodeSelector, stripped.Spec.Affinity = pod.Spec.NodeSelector, pod.Spec.Affinity
 		stripped.Spec.Tolerations, stripped.Spec.TopologySpreadConstraints = pod.Spec.Tolerations, pod.Spec.TopologySpreadConstraints
 		stripped.Spec.Volumes = pod.Spec.Volumes
-		stripped.Spec.HostNetwork, stripped.Spec.ResourceClaims = pod.Spec.HostNetwork, pod.Spec.ResourceClaims
+		stripped.Spec.HostNetwork = pod.Spec.HostNetwork
 		stripped.Spec.SchedulingGates = pod.Spec.SchedulingGates
 		for i := range pod.Spec.Containers {
 			stripped.Spec.Containers[i].Ports = pod.Spec.Containers[i].Ports

@@ -85,10 +85,11 @@ func (d *description) setPlace() {
 
 // countGPUs is how many GPUs ready workers hold. Worker 0 may hold another number than the others.
 func (d *description) countGPUs(ready int32, master bool) int64 {
-	others := trainingpod.GPUs(d.Job, 1)
+	claimed := d.Claims.Count().Devices
+	others := trainingpod.GPUs(d.Job, 1) + claimed
 	n := int64(ready) * others
 	if master {
-		n += trainingpod.GPUs(d.Job, 0) - others
+		n += trainingpod.GPUs(d.Job, 0) + claimed - others
 	}
 	return n
 }

@@ -121,8 +121,10 @@ func (s *story) resizeCauses(counted []losses.Loss) []string {
 }
 
 // HeldGPUs returns how many GPUs the ready workers of a job hold by its status, in its core and in its surplus. It is 0 for a job
-// that is being deleted.
-func HeldGPUs(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobStatus) (core, surplus int64) {
+// that is being deleted. claimed is how many each worker has by resource claims.
+func HeldGPUs(
+	job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobStatus, claimed int64,
+) (core, surplus int64) {
 	if st.Attempt == nil || job.DeletionTimestamp != nil {
 		return 0, 0
 	}
@@ -132,6 +134,6 @@ func HeldGPUs(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobS
 			whole--
 		}
 	}
-	surplus = min(st.Accelerators, int64(max(0, st.ReadyReplicas-whole))*trainingpod.GPUs(job, 1))
+	surplus = min(st.Accelerators, int64(max(0, st.ReadyReplicas-whole))*(trainingpod.GPUs(job, 1)+claimed))
 	return st.Accelerators - surplus, surplus
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/deviceclaim"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/quota/admission"
@@ -45,6 +46,8 @@ type Observed struct {
 	SchedulerObstacles []string
 	// Unreachable says since when nodes do not answer, for nodes of workers that podstate.SilentNodes lists.
 	Unreachable map[string]time.Time
+	// Claims are the resource claims of each worker, by the template.
+	Claims deviceclaim.Claims
 	// Departures are pods that were seen to leave since the status last recorded losses.
 	Departures []podstate.Departure
 }

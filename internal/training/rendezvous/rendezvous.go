@@ -65,12 +65,12 @@ func ChosenProcesses(job *v1alpha1.ElasticTrainingJob) int32 {
 }
 
 // ProcessesPerWorker is how many training processes a worker of the attempt runs: what framework.nprocPerNode was when the attempt
-// began, else one for each GPU of its training container, at least one.
-func ProcessesPerWorker(attempt *v1alpha1.AttemptStatus, trainer *corev1.Container) int64 {
+// began, else one for each GPU of its training container, at least one. claimed is how many GPUs the container has by resource claims.
+func ProcessesPerWorker(attempt *v1alpha1.AttemptStatus, trainer *corev1.Container, claimed int64) int64 {
 	if attempt.NprocPerNode > 0 {
 		return int64(attempt.NprocPerNode)
 	}
-	return max(1, GPUs(trainer))
+	return max(1, GPUs(trainer)+claimed)
 }
 
 // UsesTorchrun is true if the workers meet by torchrun's rendezvous.
@@ -81,12 +81,12 @@ func UsesTorchrun(job *v1alpha1.ElasticTrainingJob) bool {
 // TorchrunEnv returns the variables of worker i's training container in the attempt. They depend on nothing that changes during
 // the attempt, so that a resize re-creates no pod.
 func TorchrunEnv(
-	job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus, i int32, trainer *corev1.Container,
+	job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus, i int32, trainer *corev1.Container, claimed int64,
 ) []corev1.EnvVar {
 	endpoint := fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), PortOf(job))
 	vars := []corev1.EnvVar{
 		{Name: "PET_NNODES", Value: fmt.Sprintf("%d:%d", attempt.MinReplicas, attempt.MaxReplicas)},
-		{Name: "PET_NPROC_PER_NODE", Value: strconv.FormatInt(ProcessesPerWorker(attempt, trainer), 10)},
+		{Name: "PET_NPROC_PER_NODE", Value: strconv.FormatInt(ProcessesPerWorker(attempt, trainer, claimed), 10)},
 		{Name: "PET_RDZV_BACKEND", Value: "c10d"},
 		{Name: "PET_RDZV_ENDPOINT", Value: endpoint},
 		{Name: "PET_RDZV_ID", Value: string(job.UID) + "-" + attempt.ID()},

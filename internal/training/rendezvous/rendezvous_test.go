@@ -42,7 +42,7 @@ func values(vars []corev1.EnvVar) map[string]string {
 
 func torchrun(j *v1alpha1.ElasticTrainingJob, i int32) []corev1.EnvVar {
 	containers := j.Spec.Template.Spec.Containers
-	return TorchrunEnv(j, attempt, i, &containers[TrainerIndex(containers)])
+	return TorchrunEnv(j, attempt, i, &containers[TrainerIndex(containers)], 0)
 }
 
 func TestEnv(t *testing.T) {
@@ -115,7 +115,7 @@ func TestServicePublishesWorkersBeforeTheyAreReady(t *testing.T) {
 func TestNprocPerNodeIsTheUsersWord(t *testing.T) {
 	j := job()
 	attempt := &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: 4, NprocPerNode: 2}
-	vars := TorchrunEnv(j, attempt, 0, &j.Spec.Template.Spec.Containers[1])
+	vars := TorchrunEnv(j, attempt, 0, &j.Spec.Template.Spec.Containers[1], 0)
 	NewWithT(t).Expect(values(vars)["PET_NPROC_PER_NODE"]).To(Equal("2"))
 }
 

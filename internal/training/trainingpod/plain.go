@@ -80,7 +80,8 @@ func (b Blueprint) HostFiles(surplus []int32) map[string]string {
 	}
 	slots := func(i int32) int64 {
 		containers := WorkerSpec(b.Job, nil, "", min(i, 1)).Containers
-		return rendezvous.ProcessesPerWorker(b.Attempt, &containers[rendezvous.TrainerIndex(containers)])
+		trainer := &containers[rendezvous.TrainerIndex(containers)]
+		return rendezvous.ProcessesPerWorker(b.Attempt, trainer, b.Claims.CountFor(trainer).Devices)
 	}
 	master, others := slots(0), slots(1)
 	return rendezvous.HostFiles(b.Job.Name, append(indices, surplus...), func(i int32) int64 {

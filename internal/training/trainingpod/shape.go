@@ -74,12 +74,12 @@ func asksFor(r corev1.ResourceRequirements, name corev1.ResourceName) bool {
 
 // PodRequests is what a pod asks for, as the scheduler counts it: with init containers, sidecars and pod overhead, and with
 // limits in place of missing requests, as the API server defaults them.
-func PodRequests(spec *corev1.PodSpec) corev1.ResourceList { return CountedRequests(spec, nil) }
+func PodRequests(spec *corev1.PodSpec) corev1.ResourceList { return CountedRequests(spec, nil, nil) }
 
 // CountedRequests is what a pod asks for as caps and budgets count it: [PodRequests], and whole accelerators for resources that
-// are parts of one.
-func CountedRequests(spec *corev1.PodSpec, sharing config.Sharing) corev1.ResourceList {
-	return sharing.CountedRequests(withDefaults(spec))
+// are parts of one and for devices. claimed is what the devices that the pod claims count as.
+func CountedRequests(spec *corev1.PodSpec, sharing config.Sharing, claimed corev1.ResourceList) corev1.ResourceList {
+	return sharing.CountedWith(withDefaults(spec), claimed)
 }
 
 // withDefaults is a pod with the requests that the API server defaults (k8s.io/kubernetes/pkg/apis/core/v1, SetDefaults_Pod):
@@ -120,7 +120,7 @@ func FindUncountable(requests corev1.ResourceList) (corev1.ResourceName, resourc
 	return "", resource.Quantity{}, false
 }
 
-// GPUs is how many GPUs worker i holds, of all its containers.
+// GPUs is how many GPUs worker i holds, of all its containers, without devices that it claims.
 func GPUs(job *v1alpha1.ElasticTrainingJob, i int32) int64 {
 	containers := job.Spec.Template.Spec.Containers
 	var n int64

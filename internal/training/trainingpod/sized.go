@@ -54,24 +54,28 @@ func MergeRequests(job *v1alpha1.MergeJob, n int32) corev1.ResourceList {
 
 // CoreRequests is what the first n workers of a job ask for together.
 func CoreRequests(job *v1alpha1.ElasticTrainingJob, n int32) corev1.ResourceList {
-	return CoreCounted(job, n, nil)
+	return CoreCounted(job, n, nil, nil)
 }
 
-// CoreCounted is CoreRequests as caps and budgets count it: see CountedRequests.
-func CoreCounted(job *v1alpha1.ElasticTrainingJob, n int32, sharing config.Sharing) corev1.ResourceList {
-	return sumRequests(n, !OwnMaster(job), func(i int32) corev1.ResourceList { return countedOf(job, i, sharing) })
+// CoreCounted is CoreRequests as caps and budgets count it: see CountedRequests. All workers claim the same devices.
+func CoreCounted(
+	job *v1alpha1.ElasticTrainingJob, n int32, sharing config.Sharing, claimed corev1.ResourceList,
+) corev1.ResourceList {
+	return sumRequests(n, !OwnMaster(job), func(i int32) corev1.ResourceList { return countedOf(job, i, sharing, claimed) })
 }
 
 // EachCounted is what each worker but worker 0 asks for, as caps and budgets count it.
-func EachCounted(job *v1alpha1.ElasticTrainingJob, sharing config.Sharing) corev1.ResourceList {
-	return countedOf(job, 1, sharing)
+func EachCounted(job *v1alpha1.ElasticTrainingJob, sharing config.Sharing, claimed corev1.ResourceList) corev1.ResourceList {
+	return countedOf(job, 1, sharing, claimed)
 }
 
-func countedOf(job *v1alpha1.ElasticTrainingJob, i int32, sharing config.Sharing) corev1.ResourceList {
+func countedOf(
+	job *v1alpha1.ElasticTrainingJob, i int32, sharing config.Sharing, claimed corev1.ResourceList,
+) corev1.ResourceList {
 	if !OwnMaster(job) {
-		return CountedRequests(&job.Spec.Template.Spec, sharing)
+		return CountedRequests(&job.Spec.Template.Spec, sharing, claimed)
 	}
-	return CountedRequests(WorkerSpec(job, nil, "", i), sharing)
+	return CountedRequests(WorkerSpec(job, nil, "", i), sharing, claimed)
 }
 
 // sumRequests is what n pods ask for together. Unless they are alike, the first may ask for something else than the others.

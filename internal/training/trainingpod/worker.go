@@ -14,6 +14,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/deviceclaim"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
@@ -26,6 +27,8 @@ type Blueprint struct {
 	Queue   string
 	// Accelerators says which node label names the model of an accelerator.
 	Accelerators config.Accelerators
+	// Claims are the resource claims of each worker.
+	Claims deviceclaim.Claims
 }
 
 // NewPod returns worker i's pod.
@@ -72,7 +75,7 @@ func (b Blueprint) prepareTorchrun(pod *corev1.Pod, i int32) {
 		pod.Spec.ShareProcessNamespace = ptr.To(true)
 	}
 	trainer := &pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)]
-	trainer.Env = append(trainer.Env, rendezvous.TorchrunEnv(b.Job, b.Attempt, i, trainer)...)
+	trainer.Env = append(trainer.Env, rendezvous.TorchrunEnv(b.Job, b.Attempt, i, trainer, b.Claims.CountFor(trainer).Devices)...)
 }
 
 func (b Blueprint) gangMember(i int32) gang.Member {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -93,7 +94,9 @@ type Measurer interface {
 }
 
 // Setup adds the recorder to the manager, if the configuration says where the ledger is.
-func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Kinds, measurer Measurer) error {
+func (r *Recorder) Setup(
+	ctx context.Context, mgr ctrl.Manager, volcano *kube.Kinds, measurer Measurer, claims *claimcache.Reader,
+) error {
 	cfg := r.config
 	if !cfg.Ledger.IsConfigured() {
 		r.log.Info("No ledger is kept, because neither ledger.file nor ledger.postgresDSNFile is set")
@@ -112,7 +115,7 @@ func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Ki
 	if r.merges, err = kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.MergeJob{}); err != nil {
 		return err
 	}
-	where := &places{reader: mgr.GetClient(), nodes: nodes, volcano: volcano, now: r.now}
+	where := &places{reader: mgr.GetClient(), nodes: nodes, volcano: volcano, now: r.now, claims: claims}
 	r.open = func(ctx context.Context) (Ledger, error) { return OpenLedger(ctx, cfg.Ledger) }
 	r.place = where.findPlace
 	r.measure = func(ctx context.Context) (room capacity.Fragmentation, there bool, err error) {

@@ -25,6 +25,8 @@ type Place struct {
 	Queue string
 	// Node has the labels of the node that it is bound to.
 	Node map[string]string
+	// Claimed is what the devices that the pod claims count as.
+	Claimed corev1.ResourceList
 }
 
 // IsCounted tells whether the ledger records a pod: all pods of Tideline's jobs, and in namespaces of profiles all pods with
@@ -36,12 +38,12 @@ func IsCounted(pod *corev1.Pod, place Place, cfg *config.Configuration) bool {
 	if kind, _ := kube.OurController(pod); kind != "" {
 		return true
 	}
-	return place.Profile != "" && acceleratorOf(cfg.Sharing.CountedRequests(pod), cfg) != ""
+	return place.Profile != "" && acceleratorOf(cfg.Sharing.CountedWith(pod, place.Claimed), cfg) != ""
 }
 
 // StayOf is the time that a pod has held what it asks for: until a time at which it was seen, or until it ended.
 func StayOf(pod *corev1.Pod, place Place, cfg *config.Configuration, seen time.Time) ledger.Stay {
-	asked := cfg.Sharing.CountedRequests(pod)
+	asked := cfg.Sharing.CountedWith(pod, place.Claimed)
 	s := ledger.Stay{
 		Pod: ledger.Pod{
 			UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName,
