@@ -83,7 +83,7 @@ func TestOnlyRestorersNameAnotherSubmitter(t *testing.T) {
 		for _, may := range []string{"", assignOwner} {
 			g, r, cfg := NewWithT(t), &reviewer{may: may}, config.DefaultConfiguration()
 			response := (map[string]*validator{
-				"job": newJobValidator(r, cfg), "merge": newMergeValidator(r, cfg),
+				"job": newJobValidator(r, cfg, nil), "merge": newMergeValidator(r, cfg),
 			})[of.job].Handle(t.Context(), req)
 			g.Expect(response.Allowed).To(Equal(may != ""), of.job)
 			g.Expect(r.verbs()).To(Equal([]string{assignOwner}))
