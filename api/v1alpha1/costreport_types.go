@@ -40,8 +40,8 @@ type CostReportSpec struct {
 	// +required
 	PriceListRef ObjectRef `json:"priceListRef"`
 
-	// DirectoryRef is the ConfigMap of the operator's namespace with the mail address, team and leader of each user, under key people.yaml. Default: none, and
-	// no personal pages.
+	// DirectoryRef is the ConfigMap of the operator's namespace with the mail address, team and leader of each user, under key
+	// people.yaml. Default: none, and no personal pages.
 	// +optional
 	DirectoryRef *ObjectRef `json:"directoryRef,omitempty"`
 

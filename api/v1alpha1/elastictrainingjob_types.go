@@ -252,7 +252,8 @@ func (j *ElasticTrainingJob) WantedReplicas() int32 {
 	return min(max(j.Spec.Replicas, j.Spec.MinReplicas), j.Spec.MaxReplicas)
 }
 
-// EffectiveTier is the tier that the pods of the current attempt have, or else the tier that the spec asks for; empty for a default.
+// EffectiveTier is the tier that the pods of the current attempt have, or else the tier that the spec asks for; empty for a
+// default.
 func (j *ElasticTrainingJob) EffectiveTier() string {
 	if a := j.Status.Attempt; a != nil && a.Tier != "" {
 		return a.Tier

@@ -24,8 +24,8 @@ type Framework struct {
 	Port *int32 `json:"port,omitempty"`
 
 	// NprocPerNode is the number of processes that torchrun starts in each worker (PET_NPROC_PER_NODE), and of slots in the hostfile
-	// of type Custom. Default: the number of GPUs of the training container, requested or by resource claims, else 1. Range 1 to 256.
-	// A change takes effect with the next attempt.
+	// of type Custom. Default: the number of GPUs of the training container, requested or by resource claims, else 1. Range 1
+	// to 256. A change takes effect with the next attempt.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=256

@@ -10,8 +10,8 @@ import (
 // each old name, and refuses it with the new one.
 //
 // A CEL rule refuses most of them, and costs nothing while the field is absent. The API server evaluates no CEL rules for an
-// object that lacks a required field, as an old store, member or reservation does. There a pattern refuses the old string, and the
-// pattern's words are the message.
+// object that lacks a required field, as an old store, member or reservation does. There a pattern refuses the old string,
+// and the pattern's words are the message.
 
 // FormerObject is the value of a former name; its fields do not matter.
 type FormerObject struct{}
@@ -178,8 +178,9 @@ type FormerMail struct {
 	FormerSMTPSecretName *string `json:"smtpSecretName,omitempty"`
 }
 
-// UnmarshalJSON also reads a word, which the policy once was, because a client that could not read one stored job could list none.
-// Master, which was the default, means what the default means now. Any other word becomes the operator, which the schema refuses.
+// UnmarshalJSON also reads a word, which the policy once was, because a client that could not read one stored job could list
+// none. Master, which was the default, means what the default means now. Any other word becomes the operator, which the
+// schema refuses.
 func (p *SuccessPolicy) UnmarshalJSON(content []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(content), []byte(`"`)) {
 		type plain SuccessPolicy

@@ -26,8 +26,8 @@ type MergeJobSpec struct {
 	// Tier is the importance of the model: by default exploratory, small-traffic or main-traffic, in rising order; the operator's
 	// configuration may define others. It decides the PriorityClass of the pods, and in the line each tier weighs twice the tier
 	// before it once a merge is due. Default: the configuration's default tier, exploratory unless it names another. A change takes
-	// effect at once, also for a run that has no place yet; a placed one keeps its tier. To raise it, a user needs the right to `approve` on the profile
-	// of the namespace.
+	// effect at once, also for a run that has no place yet; a placed one keeps its tier. To raise it, a user needs the right to
+	// `approve` on the profile of the namespace.
 	// +optional
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`

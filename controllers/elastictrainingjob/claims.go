@@ -32,8 +32,8 @@ func (r *Reconciler) watchClaims(mgr ctrl.Manager, c controller.Controller) erro
 	return nil
 }
 
-// jobsClaiming are the jobs whose template names this claim or template of claims. Claims that were created for pods are many, and
-// no job names them.
+// jobsClaiming are the jobs whose template names this claim or template of claims. Claims that were created for pods are
+// many, and no job names them.
 func (r *Reconciler) jobsClaiming(ctx context.Context, claim client.Object) []reconcile.Request {
 	_, isTemplate := claim.(*resourcev1.ResourceClaimTemplate)
 	jobs := &v1alpha1.ElasticTrainingJobList{}

@@ -68,7 +68,8 @@ func TestTasksAreReadWithOwnerAndClaim(t *testing.T) {
 		client:       fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 	}
 	profile := &v1alpha1.ResourceQuotaProfile{}
-	profile.Spec.Reservations = []v1alpha1.ProfileReservation{{Name: "room", JobRef: v1alpha1.ObjectRef{Name: "launch"}, Owner: "alice"}}
+	profile.Spec.Reservations = []v1alpha1.ProfileReservation{{Name: "room", JobRef: v1alpha1.ObjectRef{Name: "launch"},
+		Owner: "alice"}}
 	o := quota.Observed{Profiles: []quota.Profile{{Object: profile}}}
 	g.Expect(r.observeTasks(t.Context(), &o)).To(Succeed())
 	task := func(namespace string, change func(*quota.Task)) quota.Task {

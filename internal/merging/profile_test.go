@@ -57,7 +57,8 @@ func TestTierByGroup(t *testing.T) {
 	profile := &v1alpha1.ResourceQuotaProfile{
 		ObjectMeta: metav1.ObjectMeta{Name: "team-ads"},
 		Spec: v1alpha1.ResourceQuotaProfileSpec{Members: []v1alpha1.ProfileMember{
-			{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "leads"}, {Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"},
+			{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "leads"},
+			{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"},
 		}},
 	}
 	for name, c := range map[string]struct {

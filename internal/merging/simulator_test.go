@@ -101,7 +101,8 @@ func (w *simulator) add(name string, change ...func(*v1alpha1.MergeJobSpec)) *me
 		Pool: "tideline-merge", MinReplicas: 4, MaxReplicas: 4,
 		Schedule: &v1alpha1.MergeSchedule{Interval: &metav1.Duration{Duration: 10 * time.Hour}},
 		Store: v1alpha1.ModelStore{
-			Type: v1alpha1.StoreS3, S3: &v1alpha1.S3Store{Bucket: "models"}, Prefix: name, Increments: "inc/", Full: "full/", CompletionMarker: "_SUCCESS",
+			Type: v1alpha1.StoreS3, S3: &v1alpha1.S3Store{Bucket: "models"}, Prefix: name, Increments: "inc/", Full: "full/",
+			CompletionMarker: "_SUCCESS",
 		},
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "merge", Image: "merge", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{

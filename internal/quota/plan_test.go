@@ -405,7 +405,8 @@ func TestUnknownTierHarmsNoJob(t *testing.T) {
 
 	ads.Spec.Tiers = nil
 	ads.Spec.Members = []v1alpha1.ProfileMember{
-		{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "gold"}, {Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "silver"}, {Kind: v1alpha1.MemberGroup, Name: "leads"},
+		{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "gold"}, {Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "silver"},
+		{Kind: v1alpha1.MemberGroup, Name: "leads"},
 	}
 	w.settle()
 	g.Expect(ads.Status.Message).To(ContainSubstring(

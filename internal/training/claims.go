@@ -18,7 +18,8 @@ func claimMissing(s *jobstate.State) *jobstate.Obstacle {
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonResourceClaimNotFound,
-		Message: fmt.Sprintf("Namespace %s has no %s, which spec.template.spec.resourceClaims names. Create it; the job then continues "+
+		Message: fmt.Sprintf("Namespace %s has no %s, which spec.template.spec.resourceClaims names. Create it; the job "+
+			"then continues "+
 			"by itself.", s.Job.Namespace, missing.DescribeMissing()),
 	}
 }
@@ -31,7 +32,8 @@ func devicesNotCounted(s *jobstate.State) *jobstate.Obstacle {
 	}
 	held := &jobstate.Obstacle{Reason: v1alpha1.ReasonDevicesNotCounted, Stalled: true}
 	if n := s.Claims.Count(); len(n.Unknown) > 0 && admission.LimitsOf(s.Profile).HasLimits() {
-		held.Message = fmt.Sprintf("Profile %s limits what jobs hold, and how many accelerators a worker claims is unknown: %s. Claim a "+
+		held.Message = fmt.Sprintf("Profile %s limits what jobs hold, and how many accelerators a worker claims is unknown: "+
+			"%s. Claim a "+
 			"number of devices of a listed class, or ask an administrator to list the class.", s.Profile.Name, n.DescribeUnknown())
 		return held
 	}
@@ -40,7 +42,8 @@ func devicesNotCounted(s *jobstate.State) *jobstate.Obstacle {
 	if len(n.Unknown) == 0 || s.Spec.Framework.NprocPerNode != nil || n.Devices+rendezvous.GPUs(trainer) > 0 {
 		return nil
 	}
-	held.Message = fmt.Sprintf("How many processes a worker runs is unknown: %s. Set spec.framework.nprocPerNode, or claim a number of "+
+	held.Message = fmt.Sprintf("How many processes a worker runs is unknown: %s. Set spec.framework.nprocPerNode, or "+
+		"claim a number of "+
 		"devices of a listed class.", n.DescribeUnknown())
 	return held
 }

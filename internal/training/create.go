@@ -124,8 +124,8 @@ func (p *planner) growSurplus() {
 	}
 }
 
-// hasFullSurplus is true when the job has all the surplus that its profile's limits and, with elasticity.growth.mode OnlyIfFits, the
-// free room allow now. Workers that this decision creates count.
+// hasFullSurplus is true when the job has all the surplus that its profile's limits and, with elasticity.growth.mode
+// OnlyIfFits, the free room allow now. Workers that this decision creates count.
 func (p *planner) hasFullSurplus() bool {
 	limit := p.SurplusAllowance()
 	if p.Spec.Elasticity.Growth.Mode == v1alpha1.GrowthOnlyIfFits {

@@ -36,9 +36,11 @@ func TestDevicesThatWorkersClaimAreShown(t *testing.T) {
 }
 
 func TestClaimsThatHoldAJob(t *testing.T) {
-	const noClass = "request r of ResourceClaimTemplate eight asks for devices of DeviceClass tpu.example.com, which the operator's " +
+	const noClass = "request r of ResourceClaimTemplate eight asks for devices of DeviceClass tpu.example.com, which the " +
+		"operator's " +
 		"configuration does not list (deviceClasses). "
-	const allOf = "request r of ResourceClaimTemplate eight asks for all devices of DeviceClass gpu.nvidia.com (allocationMode: All). "
+	const allOf = "request r of ResourceClaimTemplate eight asks for all devices of DeviceClass gpu.nvidia.com " +
+		"(allocationMode: All). "
 	for name, c := range map[string]struct {
 		change          func(*jobstate.Observed)
 		reason, message string

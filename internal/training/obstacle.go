@@ -52,7 +52,8 @@ func managedByKueue(s *jobstate.State) *jobstate.Obstacle {
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonManagedByKueue,
-		Message: fmt.Sprintf("Label %s (%s) asks Kueue to admit the job, but Kueue does not know ElasticTrainingJobs. Remove the label, "+
+		Message: fmt.Sprintf("Label %s (%s) asks Kueue to admit the job, but Kueue does not know ElasticTrainingJobs. "+
+			"Remove the label, "+
 			"and Volcano schedules the job.", kueueQueueLabel, queue),
 		Stalled: true,
 	}
@@ -190,7 +191,8 @@ func unknownAccelerator(s *jobstate.State) *jobstate.Obstacle {
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonUnknownAccelerator,
 		Message: fmt.Sprintf("spec.accelerator.resource: the operator does not know which node label names the model of %q; it knows "+
-			"that of %s. Suspend the job, change spec.accelerator to one of these or remove it in favour of a nodeSelector, and resume the job.",
+			"that of %s. Suspend the job, change spec.accelerator to one of these or remove it in favour of a nodeSelector, "+
+			"and resume the job.",
 			resource, s.Config.Accelerators.JoinedNames()),
 		Stalled: true,
 	}

@@ -209,7 +209,8 @@ func TestObstacles(t *testing.T) {
 		{"tier beyond the owner's group", func(o *jobstate.Observed) {
 			o.Profile = profile()
 			o.Profile.Spec.Members = []v1alpha1.ProfileMember{{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}}
-			o.Job.Spec.Tier, o.Job.Spec.Owner, o.Job.Spec.Submitter = "main-traffic", "ivy", &v1alpha1.Submitter{Username: "ivy", Groups: []string{"interns"}}
+			o.Job.Spec.Tier, o.Job.Spec.Owner, o.Job.Spec.Submitter = "main-traffic", "ivy", &v1alpha1.Submitter{Username: "ivy",
+				Groups: []string{"interns"}}
 		}, true, v1alpha1.ReasonTierNotAllowed, []string{"allows exploratory to ivy as a member of interns. Set spec.tier"}},
 		{"profile of unknown tiers", func(o *jobstate.Observed) { o.Profile = profile("gold") }, true, v1alpha1.ReasonTierNotAllowed,
 			[]string{"no tier of the operator's configuration"}},

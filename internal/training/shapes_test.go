@@ -74,7 +74,9 @@ func TestTorchrunNeedsNoHosts(t *testing.T) {
 
 func TestSSHKeysAreThereBeforeTheCore(t *testing.T) {
 	g := NewWithT(t)
-	w := newSimulator(t, 2, 4).edit(plainBackend).edit(func(s *v1alpha1.ElasticTrainingJobSpec) { s.Framework.SSH = v1alpha1.SSHKeyPair })
+	w := newSimulator(t, 2, 4).edit(plainBackend).edit(func(s *v1alpha1.ElasticTrainingJobSpec) {
+		s.Framework.SSH = v1alpha1.SSHKeyPair
+	})
 	w.step().step()
 	g.Expect(w.last.CreateWorkers).NotTo(BeEmpty())
 	g.Expect(w.last.CreateSSHKeys).To(BeTrue())

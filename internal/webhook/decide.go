@@ -167,8 +167,8 @@ func (d *Decision) limitTierAndSize(
 	return found, fine
 }
 
-// checkCaps refuses a training whose core exceeds a cap of the profile by itself, or whose devices cannot be counted: it could never
-// start. Claims that do not exist yet may come, and the planner counts them then.
+// checkCaps refuses a training whose core exceeds a cap of the profile by itself, or whose devices cannot be counted: it
+// could never start. Claims that do not exist yet may come, and the planner counts them then.
 func (d *Decision) checkCaps(job *v1alpha1.ElasticTrainingJob, claimed deviceclaim.Counted, rules Rules) {
 	limits := admission.LimitsOf(rules.Profile)
 	if !limits.HasLimits() || len(job.Spec.Template.Spec.Containers) == 0 {

@@ -18,7 +18,8 @@ func TestDecideCountsDevicesThatWorkersClaim(t *testing.T) {
 	job.Spec.MinReplicas, job.Spec.MaxReplicas = 2, 2
 	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer"}}
 	profile.Name = "ads"
-	profile.Spec.Caps = &v1alpha1.ProfileCaps{PerJob: []v1alpha1.ResourceCap{{Resource: "nvidia.com/gpu", Max: resource.MustParse("15")}}}
+	profile.Spec.Caps = &v1alpha1.ProfileCaps{PerJob: []v1alpha1.ResourceCap{{Resource: "nvidia.com/gpu",
+		Max: resource.MustParse("15")}}}
 	refused := func(of *v1alpha1.ResourceQuotaProfile, requests ...deviceclaim.Request) error {
 		claimed := func(*corev1.PodSpec) deviceclaim.Claims {
 			return deviceclaim.Claims{Classes: config.DefaultDeviceClasses(), All: []deviceclaim.Claim{{
@@ -32,11 +33,15 @@ func TestDecideCountsDevicesThatWorkersClaim(t *testing.T) {
 		return deviceclaim.Request{Name: "r", Alternatives: []deviceclaim.Alternative{{Class: class, Count: count}}}
 	}
 	g.Expect(refused(profile, request("gpu.nvidia.com", 7))).To(Succeed())
-	g.Expect(refused(profile, request("gpu.nvidia.com", 8))).To(MatchError("spec.minReplicas: Invalid value: 2: The job asks for at " +
-		"least 16 nvidia.com/gpu, and profile ads lets a job hold at most 15 nvidia.com/gpu: lower minReplicas, or ask an administrator " +
+	g.Expect(refused(profile, request("gpu.nvidia.com", 8))).To(MatchError("spec.minReplicas: Invalid value: 2: The job " +
+		"asks for at " +
+		"least 16 nvidia.com/gpu, and profile ads lets a job hold at most 15 nvidia.com/gpu: lower minReplicas, or ask an " +
+		"administrator " +
 		"to raise the limit"))
-	g.Expect(refused(profile, request("gpu.nvidia.com", 0))).To(MatchError("spec.template.spec.resourceClaims: Forbidden: profile ads " +
-		"limits what jobs hold, and how many accelerators a worker claims is unknown: request r of ResourceClaimTemplate eight asks for " +
+	g.Expect(refused(profile, request("gpu.nvidia.com", 0))).To(MatchError("spec.template.spec.resourceClaims: " +
+		"Forbidden: profile ads " +
+		"limits what jobs hold, and how many accelerators a worker claims is unknown: request r of ResourceClaimTemplate " +
+		"eight asks for " +
 		"all devices of DeviceClass gpu.nvidia.com (allocationMode: All): claim a number of devices of a listed class, or ask an " +
 		"administrator to list the class"))
 	g.Expect(refused(nil, request("gpu.nvidia.com", 0))).To(Succeed(), "without a limit their number does not matter")

@@ -155,7 +155,8 @@ func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
 		})
 	}
 	req := creation(`{"spec":{"owner":"alice","submitter":{"username":"alice","groups":["ml"]}}}`)
-	NewWithT(t).Expect(newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil).Handle(t.Context(), req).Allowed).To(BeTrue(),
+	NewWithT(t).Expect(newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil).Handle(t.Context(),
+		req).Allowed).To(BeTrue(),
 		"she is in ml")
 }
 

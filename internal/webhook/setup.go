@@ -1,5 +1,5 @@
-// Package webhook admits jobs, merges and profiles by what their schema cannot check: the user who writes them, and other objects.
-// It also maintains the certificate of the webhook server.
+// Package webhook admits jobs, merges and profiles by what their schema cannot check: the user who writes them, and other
+// objects. It also maintains the certificate of the webhook server.
 package webhook
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
-// The webhooks are called for creations, and for changes that they judge (config/webhook/conditions.yaml has the conditions, which
-// no marker can express). So to suspend, annotate, scale or delete a job, also by garbage collection, needs no webhook.
+// The webhooks are called for creations, and for changes that they judge (config/webhook/conditions.yaml has the conditions,
+// which no marker can express). So to suspend, annotate, scale or delete a job, also by garbage collection, needs no webhook.
 //
 // +kubebuilder:webhookconfiguration:mutating=true,name=tideline-mutating-webhook
 // +kubebuilder:webhookconfiguration:mutating=false,name=tideline-validating-webhook

@@ -43,7 +43,9 @@ var _ = Describe("The end of a job", func() {
 
 	It("scenario 7: comes before the grace has passed when every worker has ended", func() {
 		s := newScenario("s7-all", 2)
-		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.SuccessPolicy.CompletionGraceSeconds = nil }))
+		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) {
+			a.Spec.SuccessPolicy.CompletionGraceSeconds = nil
+		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
 		Expect(s.Read("a").Spec.SuccessPolicy.CompletionGraceSeconds).To(HaveValue(BeEquivalentTo(300)), "300 s is the default")
 		s.SucceedAll("a")

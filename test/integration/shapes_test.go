@@ -65,7 +65,9 @@ var _ = Describe("Workers of other shapes", func() {
 	It("have a key pair where the operator may create Secrets", func() {
 		s := newScenario("keys", 2)
 		grant(s, "ssh-keys")
-		s.Submit(s.Job("a").Range(2, 2).With(plain).With(func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Framework.SSH = v1alpha1.SSHKeyPair }))
+		s.Submit(s.Job("a").Range(2, 2).With(plain).With(func(job *v1alpha1.ElasticTrainingJob) {
+			job.Spec.Framework.SSH = v1alpha1.SSHKeyPair
+		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
 		secret := sshSecret(s, "a")
 		Expect(secret.Type).To(Equal(corev1.SecretTypeSSHAuth), "the API server knows what it is")

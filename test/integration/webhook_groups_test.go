@@ -44,7 +44,8 @@ func recordGroups(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 		Expect(s.Read("a").Spec.Submitter.Groups).To(Equal([]string{interns}), "of the groups that the profile names")
 		Eventually(s.Fetch("a")).Should(testutil.Train(1), "it trains")
 		recorded := &v1alpha1.Submitter{Username: ivy, Groups: []string{interns}}
-		for _, forgery := range []any{map[string]any{"username": ivy, "groups": []string{leads}}, map[string]any{"username": alice}, nil} {
+		for _, forgery := range []any{map[string]any{"username": ivy, "groups": []string{leads}}, map[string]any{"username": alice},
+			nil} {
 			patch, err := json.Marshal(map[string]any{"spec": map[string]any{"submitter": forgery}})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(hers.Patch(s.Context(), s.Read("a"), client.RawPatch(types.MergePatchType, patch))).To(Succeed())

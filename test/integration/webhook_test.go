@@ -177,7 +177,8 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	It("are found by the doctor", func(ctx SpecContext) {
 		said, _, err := in.Command(ctx, "doctor")
 		Expect(err).NotTo(HaveOccurred(), "the doctor runs")
-		Expect(said).To(ContainSubstring("OK    Tideline's webhooks set the owners of jobs, and check owners, ServiceAccounts and shares.\n"),
+		Expect(said).To(ContainSubstring("OK    Tideline's webhooks set the owners of jobs, and check owners, "+
+			"ServiceAccounts and shares.\n"),
 			"it says so")
 		Expect(said).To(ContainSubstring("OK    The operator's ServiceAccount has every right of its role"), "and the rights are there")
 	})

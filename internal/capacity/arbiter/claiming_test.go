@@ -72,7 +72,9 @@ func TestWhichTrainingsClaimRoom(t *testing.T) {
 func (s *fixture) reserve(name string) {
 	s.objects = append(s.objects, &v1alpha1.ResourceQuotaProfile{
 		ObjectMeta: metav1.ObjectMeta{Name: "team"},
-		Spec:       v1alpha1.ResourceQuotaProfileSpec{Reservations: []v1alpha1.ProfileReservation{{JobRef: v1alpha1.ObjectRef{Name: name}, Owner: "alice"}}},
+		Spec: v1alpha1.ResourceQuotaProfileSpec{Reservations: []v1alpha1.ProfileReservation{{
+			JobRef: v1alpha1.ObjectRef{Name: name}, Owner: "alice",
+		}}},
 	})
 }
 

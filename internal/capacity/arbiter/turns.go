@@ -248,8 +248,8 @@ func (t *teams) addPod(ctx context.Context, p *corev1.Pod) {
 	})
 }
 
-// claimedBy is what the devices that each worker of a job claims count as; nothing for claims that cannot be read, because the job
-// waits until they can.
+// claimedBy is what the devices that each worker of a job claims count as; nothing for claims that cannot be read, because
+// the job waits until they can.
 func (t *teams) claimedBy(ctx context.Context, job *v1alpha1.ElasticTrainingJob) corev1.ResourceList {
 	claims, err := t.c.arbiter.devices.ClaimsOf(ctx, job.Namespace, &job.Spec.Template.Spec)
 	if err != nil {

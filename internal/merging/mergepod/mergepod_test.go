@@ -231,7 +231,8 @@ func TestModelHashTellsModelsInStoresApart(t *testing.T) {
 		"slashes of the prefix":          {func(j *v1alpha1.MergeJob) { j.Spec.Store.Prefix = "ads/ctr/" }, true},
 		"case and slash of the endpoint": {func(j *v1alpha1.MergeJob) { j.Spec.Store.S3.Endpoint = "HTTPS://S3.example.com/" }, true},
 		"what the pods are":              {func(j *v1alpha1.MergeJob) { j.Spec.Template.Spec.NodeName = "n" }, true},
-		"the scheme's own port":          {func(j *v1alpha1.MergeJob) { j.Spec.Store.S3.Endpoint = "https://s3.example.com:443" }, true},
+		"the scheme's own port": {func(j *v1alpha1.MergeJob) { j.Spec.Store.S3.Endpoint = "https://s3.example.com:443" },
+			true},
 		"prefix and folder written otherwise": {func(j *v1alpha1.MergeJob) {
 			j.Spec.Store.Prefix, j.Spec.Store.Full = "", j.Spec.Store.Prefix+"/"+j.Spec.Store.Full
 		}, true},

@@ -40,7 +40,8 @@ func TestClaimsAreRead(t *testing.T) {
 	}}
 	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: named("eight")}
 	template.Spec.Spec = asking(resourcev1.DeviceAllocationModeExactCount, 8)
-	r := NewReader(fake.NewClientBuilder().WithObjects(stripped(t, held), stripped(t, template)).Build(), config.DefaultDeviceClasses())
+	r := NewReader(fake.NewClientBuilder().WithObjects(stripped(t, held), stripped(t, template)).Build(),
+		config.DefaultDeviceClasses())
 
 	pod := &corev1.Pod{ObjectMeta: named("ctr-0"), Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{
 		{Name: "gpus", ResourceClaimTemplateName: ptr.To("eight")},

@@ -15,11 +15,13 @@ func TestDeviceClasses(t *testing.T) {
 		"sharing: [{resource: nvidia.com/mig-1g.10gb, countsAs: nvidia.com/gpu, whole: 7}]\n")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(cfg.DeviceClasses).To(Equal(DeviceClasses{
-		"gpu.nvidia.com": "nvidia.com/gpu", "gpu.amd.com": "amd.com/gpu", "nic.example.com": "", "mig.nvidia.com": "nvidia.com/mig-1g.10gb",
+		"gpu.nvidia.com": "nvidia.com/gpu", "gpu.amd.com": "amd.com/gpu", "nic.example.com": "",
+		"mig.nvidia.com": "nvidia.com/mig-1g.10gb",
 	}), "they are added to the built-in ones")
 	_, err = load("deviceClasses: {Gpu_1: nvidia.com/gpu, gpu.example.com: example.com/gpu}\n")
 	g.Expect(err).To(MatchError(And(
-		ContainSubstring(`deviceClasses["Gpu_1"] does not name a DeviceClass: write it as the cluster does, for example npu.example.com`),
+		ContainSubstring(`deviceClasses["Gpu_1"] does not name a DeviceClass: write it as the cluster does, `+
+			`for example npu.example.com`),
 		ContainSubstring(`deviceClasses["gpu.example.com"]`),
 		ContainSubstring("it must be empty, for devices that are no accelerators, or one of accelerators or sharing: amd.com/gpu, "+
 			"nvidia.com/gpu"),

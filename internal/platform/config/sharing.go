@@ -47,7 +47,8 @@ const (
 // accelerators, thousandths of the whole ones. It does not count devices that the pod claims: see [Sharing.CountedWith].
 func (s Sharing) CountedRequests(pod *corev1.Pod) corev1.ResourceList { return s.CountedWith(pod, nil) }
 
-// CountedWith is CountedRequests with what the pod's devices count as (package deviceclaim), as if one more container requested it.
+// CountedWith is CountedRequests with what the pod's devices count as (package deviceclaim), as if one more container
+// requested it.
 func (s Sharing) CountedWith(pod *corev1.Pod, claimed corev1.ResourceList) corev1.ResourceList {
 	if len(claimed) > 0 {
 		pod = &corev1.Pod{Spec: pod.Spec}

@@ -83,14 +83,17 @@ func TestTiersOfAProfile(t *testing.T) {
 		},
 		"unknown ones": {of(v1alpha1.ProfileTier{Name: "gold"}), "", ""},
 		"a member up to a tier": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "small-traffic"}), "exploratory, small-traffic", "exploratory",
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "small-traffic"}),
+			"exploratory, small-traffic", "exploratory",
 		},
 		"a member of two entries": {
 			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "small-traffic"},
-				v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "exploratory"}), "exploratory, small-traffic", "exploratory",
+				v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "exploratory"}), "exploratory, small-traffic",
+			"exploratory",
 		},
 		"a member of one entry without a tier": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "exploratory"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice"}),
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "exploratory"},
+				v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice"}),
 			"exploratory, small-traffic, main-traffic", "exploratory",
 		},
 		"another member": {
@@ -105,21 +108,26 @@ func TestTiersOfAProfile(t *testing.T) {
 			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "gold"}), "exploratory", "exploratory",
 		},
 		"a member below all": {
-			with(of(v1alpha1.ProfileTier{Name: "main-traffic"}), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "exploratory"}), "", "",
+			with(of(v1alpha1.ProfileTier{Name: "main-traffic"}), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice",
+				MaxTier: "exploratory"}), "", "",
 		},
 		"a group up to a tier": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}), "exploratory", "exploratory",
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}), "exploratory",
+			"exploratory",
 		},
 		"two groups": {
 			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"},
-				v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}), "exploratory, small-traffic", "exploratory",
+				v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}), "exploratory, small-traffic",
+			"exploratory",
 		},
 		"a member whose group may have more": {
 			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "exploratory"},
-				v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}), "exploratory, small-traffic", "exploratory",
+				v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}), "exploratory, small-traffic",
+			"exploratory",
 		},
 		"a member who may have more than the group": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice"}),
+			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"},
+				v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice"}),
 			"exploratory, small-traffic, main-traffic", "exploratory",
 		},
 		"another group": {
@@ -145,7 +153,8 @@ func TestTiersOfAProfile(t *testing.T) {
 func TestAllowedNamesForWhom(t *testing.T) {
 	p := &v1alpha1.ResourceQuotaProfile{Spec: v1alpha1.ResourceQuotaProfileSpec{Members: []v1alpha1.ProfileMember{
 		{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "small-traffic"}, {Kind: v1alpha1.MemberGroup, Name: "leads"},
-		{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "contractors", MaxTier: "exploratory"},
+		{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "contractors",
+			MaxTier: "exploratory"},
 	}}}
 	for owner, c := range map[string]struct {
 		groups []string

@@ -34,7 +34,8 @@ var wrongFiles = []struct {
 }{
 	{"an unknown field", "metricz: {}\n", []string{
 		"metricz is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, " +
-			"health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, " +
+			"health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, " +
+			"resyncPeriodSeconds, " +
 			"sharing, tiers, webhooks.",
 	}},
 	{"an unknown field below", "log:\n  fromat: text\n", []string{"log.fromat is not a field: there may be format, level."}},
@@ -42,7 +43,8 @@ var wrongFiles = []struct {
 		"- {name: \"e\\nf\", priority: 1, surplusPriority: -20}\n" +
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
 		`"a\nb" is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, ` +
-			`health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, ` +
+			`health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, ` +
+			`resyncPeriodSeconds, ` +
 			`sharing, tiers, webhooks.`,
 
 		`log."c.d" is not a field: there may be format, level.`,
@@ -71,7 +73,8 @@ var wrongFiles = []struct {
 	}},
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
 		"Log is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, " +
-			"health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, " +
+			"health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, " +
+			"resyncPeriodSeconds, " +
 			"sharing, tiers, webhooks.",
 
 		"log.Level is not a field: there may be format, level.",
@@ -335,7 +338,8 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		},
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
 			"data is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, " +
-				"health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, " +
+				"health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, " +
+				"resyncPeriodSeconds, " +
 				"sharing, tiers, webhooks.",
 
 			`kind is "ConfigMap": it must be Configuration.`,

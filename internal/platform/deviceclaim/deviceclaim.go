@@ -161,7 +161,8 @@ func (c Claims) count(isUsed func(claim, request string) bool) Counted {
 		}
 	}
 	if c.More > 0 {
-		n.Unknown = append(n.Unknown, fmt.Sprintf("the pod has %d claims, and Tideline counts the first %d", MaxClaims+c.More, MaxClaims))
+		n.Unknown = append(n.Unknown, fmt.Sprintf("the pod has %d claims, and Tideline counts the first %d", MaxClaims+c.More,
+			MaxClaims))
 	}
 	for name, count := range amounts {
 		if n.Resources == nil {

@@ -90,7 +90,8 @@ func TestClaimsAreCounted(t *testing.T) {
 			asked: []resourcev1.DeviceRequest{firstOf("r", sub("one", "gpu.amd.com", 2), sub("two", "gpu.nvidia.com", 4))},
 			want:  amounts{"nvidia.com/gpu": 4, "amd.com/gpu": 2}, devices: 4,
 		},
-		"a class that is not listed": {asked: []resourcev1.DeviceRequest{exactly("r", "tpu.example.com", 4)}, unknown: []string{unlisted}},
+		"a class that is not listed": {asked: []resourcev1.DeviceRequest{exactly("r", "tpu.example.com", 4)},
+			unknown: []string{unlisted}},
 		"an alternative that is not listed": {
 			asked:   []resourcev1.DeviceRequest{firstOf("r", sub("one", "gpu.nvidia.com", 1), sub("two", "tpu.example.com", 1))},
 			unknown: []string{unlisted},
@@ -107,8 +108,9 @@ func TestClaimsAreCounted(t *testing.T) {
 			allocated: results("r/one", "r/one", "s"), want: amounts{"amd.com/gpu": 2, "nvidia.com/gpu": 1}, devices: 3,
 		},
 		"more than can be added": {
-			asked: []resourcev1.DeviceRequest{exactly("r", "gpu.nvidia.com", math.MaxInt64), exactly("s", "gpu.nvidia.com", math.MaxInt64)},
-			want:  amounts{"nvidia.com/gpu": 2 * mostDevices}, devices: 2 * mostDevices,
+			asked: []resourcev1.DeviceRequest{exactly("r", "gpu.nvidia.com", math.MaxInt64), exactly("s", "gpu.nvidia.com",
+				math.MaxInt64)},
+			want: amounts{"nvidia.com/gpu": 2 * mostDevices}, devices: 2 * mostDevices,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,8 @@ func stripRequests(requests []resourcev1.DeviceRequest) resourcev1.DeviceClaim {
 		kept[i].Name = requests[i].Name
 		if exact := requests[i].Exactly; exact != nil {
 			kept[i].Exactly = &resourcev1.ExactDeviceRequest{
-				DeviceClassName: exact.DeviceClassName, AllocationMode: exact.AllocationMode, Count: exact.Count, AdminAccess: exact.AdminAccess,
+				DeviceClassName: exact.DeviceClassName, AllocationMode: exact.AllocationMode, Count: exact.Count,
+				AdminAccess: exact.AdminAccess,
 			}
 		}
 		for _, sub := range requests[i].FirstAvailable {

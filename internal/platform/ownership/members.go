@@ -35,8 +35,8 @@ func OfMerge(merge *v1alpha1.MergeJob, webhooksOff bool) Owner {
 	return OwnerOf(merge.Spec.Owner, merge.Spec.Submitter, merge.Status.Conditions)
 }
 
-// OwnerOf is the owner of a job with these conditions. The groups of another user who submitted the job do not count. If condition
-// OwnerChecked is False no groups count, because no webhook has checked what the job's creator wrote.
+// OwnerOf is the owner of a job with these conditions. The groups of another user who submitted the job do not count. If
+// condition OwnerChecked is False no groups count, because no webhook has checked what the job's creator wrote.
 func OwnerOf(user string, by *v1alpha1.Submitter, conditions []metav1.Condition) Owner {
 	if by == nil || by.Username != user || meta.IsStatusConditionFalse(conditions, v1alpha1.ConditionOwnerChecked) {
 		return Owner{User: user}

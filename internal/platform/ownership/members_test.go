@@ -15,8 +15,10 @@ func naming(members ...v1alpha1.ProfileMember) *v1alpha1.ResourceQuotaProfile {
 }
 
 func TestEntriesOfAnOwner(t *testing.T) {
-	alice, ivy := v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "ivy"}
-	interns, ml := v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml"}
+	alice, ivy := v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice"},
+		v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "ivy"}
+	interns, ml := v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns"},
+		v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml"}
 	p := naming(alice, ml, ivy, interns)
 	for name, c := range map[string]struct {
 		owner   Owner
@@ -73,7 +75,8 @@ func TestGroupsThatNobodyChecked(t *testing.T) {
 				generation = 1
 			}
 			g.Expect(OfTraining(&v1alpha1.ElasticTrainingJob{
-				Spec:   v1alpha1.ElasticTrainingJobSpec{Owner: "ivy", Submitter: &v1alpha1.Submitter{Username: "ivy", Groups: []string{"interns"}}},
+				Spec: v1alpha1.ElasticTrainingJobSpec{Owner: "ivy", Submitter: &v1alpha1.Submitter{Username: "ivy",
+					Groups: []string{"interns"}}},
 				Status: v1alpha1.ElasticTrainingJobStatus{ObservedGeneration: generation, Conditions: c.conditions},
 			}, c.off)).To(Equal(want))
 			g.Expect(OfMerge(&v1alpha1.MergeJob{
@@ -91,8 +94,10 @@ func unchecked() []metav1.Condition {
 func TestNamed(t *testing.T) {
 	g := NewWithT(t)
 	profiles := []*v1alpha1.ResourceQuotaProfile{
-		naming(v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice"}), naming(),
-		naming(v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "leads"}),
+		naming(v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser,
+			Name: "alice"}), naming(),
+		naming(v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup,
+			Name: "ml"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "leads"}),
 	}
 	g.Expect(NamedGroups([]string{"ml", "system:authenticated", "interns", "alice", ""}, profiles)).To(Equal([]string{"interns",
 		"ml"}))

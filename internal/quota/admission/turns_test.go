@@ -455,9 +455,11 @@ func TestLimitsOfAProfile(t *testing.T) {
 func TestStandingOfAMember(t *testing.T) {
 	p := &v1alpha1.ResourceQuotaProfile{}
 	p.Spec.Members = []v1alpha1.ProfileMember{
-		{Kind: v1alpha1.MemberUser, Name: "alice", Standing: v1alpha1.StandingIntern}, {Kind: v1alpha1.MemberUser, Name: "alice", Standing: v1alpha1.StandingSenior},
+		{Kind: v1alpha1.MemberUser, Name: "alice", Standing: v1alpha1.StandingIntern}, {Kind: v1alpha1.MemberUser, Name: "alice",
+			Standing: v1alpha1.StandingSenior},
 		{Kind: v1alpha1.MemberUser, Name: "ivy", Standing: v1alpha1.StandingIntern},
-		{Kind: v1alpha1.MemberGroup, Name: "interns", Standing: v1alpha1.StandingIntern}, {Kind: v1alpha1.MemberGroup, Name: "leads", Standing: v1alpha1.StandingSenior},
+		{Kind: v1alpha1.MemberGroup, Name: "interns", Standing: v1alpha1.StandingIntern}, {Kind: v1alpha1.MemberGroup, Name: "leads",
+			Standing: v1alpha1.StandingSenior},
 	}
 	for name, c := range map[string]struct {
 		owner    ownership.Owner

@@ -57,7 +57,8 @@ func (s *State) WhoSucceeded() string {
 
 // CompletionGrace is how long workers may take to end once the success policy is met.
 func (s *State) CompletionGrace() time.Duration {
-	return time.Duration(ptr.Deref(s.Spec.SuccessPolicy.CompletionGraceSeconds, v1alpha1.DefaultCompletionGraceSeconds)) * time.Second
+	return time.Duration(ptr.Deref(s.Spec.SuccessPolicy.CompletionGraceSeconds,
+		v1alpha1.DefaultCompletionGraceSeconds)) * time.Second
 }
 
 // TrainsAsOne is true if a worker's success means nothing unless worker 0 succeeds too.

@@ -64,8 +64,9 @@ func ChosenProcesses(job *v1alpha1.ElasticTrainingJob) int32 {
 	return ptr.Deref(job.Spec.Framework.NprocPerNode, 0)
 }
 
-// ProcessesPerWorker is how many training processes a worker of the attempt runs: what framework.nprocPerNode was when the attempt
-// began, else one for each GPU of its training container, at least one. claimed is how many GPUs the container has by resource claims.
+// ProcessesPerWorker is how many training processes a worker of the attempt runs: what framework.nprocPerNode was when the
+// attempt began, else one for each GPU of its training container, at least one. claimed is how many GPUs the container has
+// by resource claims.
 func ProcessesPerWorker(attempt *v1alpha1.AttemptStatus, trainer *corev1.Container, claimed int64) int64 {
 	if attempt.NprocPerNode > 0 {
 		return int64(attempt.NprocPerNode)

@@ -44,7 +44,8 @@ var _ = Describe("Caps", Serial, func() {
 		profile(testutil.Profile("ads").With(func(spec *v1alpha1.ResourceQuotaProfileSpec) {
 			spec.Queue.Capability = gpus(4)
 			spec.Members = []v1alpha1.ProfileMember{
-				{Kind: v1alpha1.MemberUser, Name: "ivy", Standing: v1alpha1.StandingIntern}, {Kind: v1alpha1.MemberUser, Name: "sam", Standing: v1alpha1.StandingSenior},
+				{Kind: v1alpha1.MemberUser, Name: "ivy", Standing: v1alpha1.StandingIntern}, {Kind: v1alpha1.MemberUser, Name: "sam",
+					Standing: v1alpha1.StandingSenior},
 			}
 		}))
 		ads.Submit(ads.job("running", 4, 4).Owner("bob"))

@@ -29,7 +29,8 @@ var _ = Describe("Devices that workers claim", Serial, func() {
 		}}
 		ads.Create(template)
 		Eventually(ads.Fetch("claiming")).Should(testutil.BeStalled(v1alpha1.ReasonQuotaExceeded))
-		Expect(ads.Read("claiming").Status.Message).To(Equal("The job asks for at least 10 nvidia.com/gpu, and profile ads lets a user " +
+		Expect(ads.Read("claiming").Status.Message).To(Equal("The job asks for at least 10 nvidia.com/gpu, and profile ads " +
+			"lets a user " +
 			"hold at most 8 nvidia.com/gpu. Lower minReplicas, or ask an administrator to raise the limit."))
 	})
 })

@@ -40,7 +40,8 @@ var _ = Describe("A report", Ordered, func() {
 		Expect(f.Client.Create(ctx, f.report("wrong", change))).To(MatchError(ContainSubstring(says)))
 	},
 		Entry("an address", func(r *v1alpha1.CostReport) {
-			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From, To: []string{"Ann <ann@example.com>"}}
+			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From,
+				To: []string{"Ann <ann@example.com>"}}
 		}, `spec.mail.to[0]: Invalid value: "Ann <ann@example.com>"`),
 		Entry("nobody", func(r *v1alpha1.CostReport) {
 			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From}
@@ -85,7 +86,8 @@ var _ = Describe("A report", Ordered, func() {
 		Expect(f.Client.Create(ctx, f.report("mailed", func(r *v1alpha1.CostReport) {
 			r.Spec.DirectoryRef = &v1alpha1.ObjectRef{Name: "people"}
 			r.Spec.Mail = &v1alpha1.ReportMail{
-				SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From, To: []string{"gone@example.com", "leads@example.com"}, Personal: true,
+				SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From, To: []string{"gone@example.com", "leads@example.com"},
+				Personal: true,
 			}
 		}))).To(Succeed())
 		Eventually(f.read(ctx, "mailed")).Should(sayOfMail(v1alpha1.ReasonInvalidMailServer, "There is no Secret smtp"))

@@ -135,7 +135,8 @@ var _ = Describe("A ledger", Ordered, func() {
 	It("behaviour 2: a lost file is begun anew, and a backup brings back reports and who has got them", func(ctx SpecContext) {
 		Expect(f.Client.Create(ctx, smtp("smtp", f.post.Secret))).To(Succeed())
 		r := f.report("weekly", func(r *v1alpha1.CostReport) {
-			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From, To: []string{"ann@example.com", "bob@example.com"}}
+			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From,
+				To: []string{"ann@example.com", "bob@example.com"}}
 		})
 		Expect(f.Client.Create(ctx, r)).To(Succeed())
 		mailed := And(say(v1alpha1.ReasonReportMade, "EUR 480.00"), HaveField("Status.Mailed", "2/2"))

@@ -316,7 +316,8 @@ func TestOperatorTakesItsCertificateFromOLM(t *testing.T) {
 		v1alpha1.ValidatingAdmissionWebhook,
 	}
 	if !slices.Equal(kinds, want) {
-		t.Errorf("webhooks %v, want one that sets and one that checks for each kind of job and for approvals, and one that checks profiles", kinds)
+		t.Errorf("webhooks %v, want one that sets and one that checks for each kind of job and for approvals, and one that "+
+			"checks profiles", kinds)
 	}
 }
 
