@@ -62,6 +62,11 @@ func (r *Reconciler) computeAndKeep(ctx context.Context, v *view, m *costreport.
 	}, files)
 }
 
+// dimensions are those of the API, as the computation calls them.
+var dimensions = map[v1alpha1.ReportDimension]cost.Dimension{
+	v1alpha1.GroupByUser: cost.ByUser, v1alpha1.GroupByTeam: cost.ByTeam, v1alpha1.GroupByTask: cost.ByTask,
+}
+
 // reportOptions are how a report is written.
 func (r *Reconciler) reportOptions(object *v1alpha1.CostReport, revision int32) report.Options {
 	o := report.Options{Name: object.Name, Revision: int(revision), Top: int(object.Spec.Top)}
@@ -69,7 +74,7 @@ func (r *Reconciler) reportOptions(object *v1alpha1.CostReport, revision int32) 
 		o.Rankings = append(o.Rankings, report.Ranking(ranking))
 	}
 	for _, dimension := range object.Spec.GroupBy {
-		o.GroupBy = append(o.GroupBy, cost.Dimension(dimension))
+		o.GroupBy = append(o.GroupBy, dimensions[dimension])
 	}
 	return o
 }

@@ -184,13 +184,15 @@ func (env *environment) createAnother() error {
 	return env.Client.Create(env.t.Context(), env.Job("another").Obj(), client.DryRunAll)
 }
 
-// confine has a webhook configuration hold for one namespace.
+// confine has a webhook configuration hold for one namespace, without the webhook for profiles, which are in none.
 func confine(configuration *unstructured.Unstructured, namespace string) {
 	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+	var confined []any
 	for _, w := range webhooks {
-		if webhook, ok := w.(map[string]any); ok {
+		if webhook, ok := w.(map[string]any); ok && webhook["name"] != "validate.resourcequotaprofiles.tideline.io" {
 			webhook["namespaceSelector"] = map[string]any{"matchLabels": map[string]any{corev1.LabelMetadataName: namespace}}
+			confined = append(confined, webhook)
 		}
 	}
-	configuration.Object["webhooks"] = webhooks
+	configuration.Object["webhooks"] = confined
 }

@@ -139,8 +139,12 @@ var _ = Describe("The API", func() {
 		Expect(have).To(Equal(value), "which the first leaves alone")
 
 		live := changed.DeepCopy()
-		Expect(s.Client.Get(ctx, client.ObjectKeyFromObject(o), live)).To(Succeed())
-		Expect(s.Client.Update(ctx, live)).To(Succeed(), "what is read can be written back")
+		Eventually(func() error {
+			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
+				return err
+			}
+			return s.Client.Update(ctx, live) // The operator may write a status in between.
+		}).Should(Succeed(), "what is read can be written back")
 		exported := o.DeepCopy()
 		exported.Object["spec"] = live.Object["spec"]
 		Expect(s.Client.Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
