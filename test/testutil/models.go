@@ -78,9 +78,9 @@ func (s *Scenario) LocalModels(stores string) *Models {
 
 // Of is where a model is.
 func (m *Models) Of(model string) v1alpha1.ModelStore {
-	store := m.store
+	store := m.store.DeepCopy()
 	store.Prefix = model
-	return store
+	return *store
 }
 
 // Put writes an object of a model.
