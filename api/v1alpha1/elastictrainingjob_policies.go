@@ -290,7 +290,7 @@ type Checkpoint struct {
 }
 
 // Contains is true for a worker that the target chooses. What is no index and no range chooses none.
-func (t WorkerTarget) Contains(index int32) bool {
+func (t *WorkerTarget) Contains(index int32) bool {
 	for part := range strings.SplitSeq(t.Indexes, ",") {
 		first, last, isRange := strings.Cut(part, "-")
 		from, err := strconv.ParseInt(first, 10, 32)

@@ -10,7 +10,7 @@ import (
 // One stored job that a client in Go cannot read would hide all others from it.
 func TestSuccessPoliciesInOneWordAreRead(t *testing.T) {
 	for content, want := range map[string]v1alpha1.SuccessOperator{
-		`"Master"`: "", `"AllWorkers"`: "AllWorkers", ` {"operator":"Any","targets":[{"indexes":"0-"}]}`: v1alpha1.SuccessOfAny,
+		`"Master"`: "", `"AllWorkers"`: "AllWorkers", `{"operator":"Any","targets":[{"indexes":"0-"}]}`: v1alpha1.SuccessOfAny,
 		`null`: "",
 	} {
 		jobs := v1alpha1.ElasticTrainingJobList{}

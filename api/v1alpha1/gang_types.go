@@ -3,7 +3,7 @@ package v1alpha1
 import "k8s.io/apimachinery/pkg/types"
 
 // GangRef names a gang that Volcano places together: that of a training, a merge, or another workload.
-type GangRef struct {
+type GangRef struct { //nolint:recvcheck // Deep copies are generated for pointers, and fmt prints values.
 	// Namespace of the gang.
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`

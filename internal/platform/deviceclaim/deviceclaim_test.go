@@ -23,13 +23,15 @@ func exactly(name, class string, count int64) resourcev1.DeviceRequest {
 	}}
 }
 
-func all(name, class string) resourcev1.DeviceRequest {
+func all(name, class string) resourcev1.DeviceRequest { //nolint:unparam // beside exactly, which has other names
 	return resourcev1.DeviceRequest{Name: name, Exactly: &resourcev1.ExactDeviceRequest{
 		DeviceClassName: class, AllocationMode: resourcev1.DeviceAllocationModeAll,
 	}}
 }
 
-func firstOf(name string, subs ...resourcev1.DeviceSubRequest) resourcev1.DeviceRequest {
+func firstOf( //nolint:unparam // beside exactly, which has other names
+	name string, subs ...resourcev1.DeviceSubRequest,
+) resourcev1.DeviceRequest {
 	return resourcev1.DeviceRequest{Name: name, FirstAvailable: subs}
 }
 

@@ -70,7 +70,7 @@ func (p *places) claimedBy(ctx context.Context, pod *corev1.Pod) corev1.Resource
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, known := p.devices[pod.UID]
-	if last.asked = now; err == nil && len(counted.Missing) == 0 && !(known && hasEnded(pod)) {
+	if last.asked = now; err == nil && len(counted.Missing) == 0 && (!known || !hasEnded(pod)) {
 		last.as = counted.Resources
 	}
 	maps.DeleteFunc(p.devices, func(_ types.UID, h held) bool { return now.Sub(h.asked) > heldFor })
