@@ -311,6 +311,9 @@ func (t *WorkerTarget) Contains(index int32) bool {
 	return false
 }
 
+// IsMetByOne is true if the success of any worker that counts completes the job.
+func (p *SuccessPolicy) IsMetByOne() bool { return p.Operator == SuccessOfAny }
+
 // CountsWorker is true for a worker that counts: one that a target chooses, or worker 0 if there are no targets.
 func (p *SuccessPolicy) CountsWorker(index int32) bool {
 	if len(p.Targets) == 0 {

@@ -229,10 +229,6 @@ type MergeJobStatus struct {
 	// Tier is the tier in effect.
 	// +optional
 	Tier string `json:"tier,omitempty"`
-	// Replicas is the number of pods that the run cannot do without; 0 without a run.
-	// +optional
-	// +kubebuilder:default=0
-	Replicas int32 `json:"replicas"`
 	// Selector selects the merge's pods, for the scale subresource.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256

@@ -321,7 +321,7 @@ const (
 // +operator-sdk:csv:customresourcedefinitions:resources={{Pod,v1,""},{ConfigMap,v1,""},{Event,v1,""},{PodGroup,v1beta1,podgroups.scheduling.volcano.sh}}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:subresource:scale:specpath=.spec.minReplicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:subresource:scale:specpath=.spec.minReplicas,statuspath=.status.run.minReplicas,selectorpath=.status.selector
 // +kubebuilder:resource:shortName=mj,categories=tideline,path=mergejobs,singular=mergejob
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.status.model`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.summary`

@@ -82,9 +82,9 @@ func (t *description) setStoreUnavailable() {
 	}
 }
 
-// setOwnerChecked records, with the first status of a job and for good, which claims of the spec no webhook has checked.
+// setOwnerChecked records, for good, which claims of the spec no webhook has checked, once a job was created or changed without.
 func (t *description) setOwnerChecked() {
-	if !ownership.IsUnchecked(t.job.Object.Status.ObservedGeneration, t.p.o.WebhooksOff) {
+	if !ownership.IsUnchecked(t.job.Object.Generation, t.job.Object.Status.ObservedGeneration, t.p.o.WebhooksOff) {
 		return
 	}
 	unchecked := []string{}
@@ -97,7 +97,8 @@ func (t *description) setOwnerChecked() {
 	if account, _ := trainingpod.ServiceAccountOf(&t.spec.Template.Spec); account != "" && account != trainingpod.DefaultAccount {
 		unchecked = append(unchecked, "that its creator may have pods run as ServiceAccount "+account)
 	}
-	message := "The MergeJob was created while the operator ran without webhooks (--webhooks=false), which set and check the owner."
+	message := "The MergeJob was created or changed while the operator ran without webhooks (--webhooks=false), which set and " +
+		"check the owner."
 	if len(unchecked) > 0 {
 		message += " No webhook checked " + joinList(unchecked) + "."
 	}

@@ -16,10 +16,7 @@ import (
 
 // writeWords writes phase, summary, message and conditions.
 func (t *description) writeWords(line []*merge) {
-	t.st.Position, t.st.BlockedBy, t.st.Replicas = positionPointer(t.position), nil, 0
-	if run := t.st.Run; run != nil && run.Outcome == "" {
-		t.st.Replicas = run.MinReplicas
-	}
+	t.st.Position, t.st.BlockedBy = positionPointer(t.position), nil
 	if t.position == 0 && t.st.Run == nil {
 		t.st.QueueTime = nil
 	}

@@ -22,7 +22,7 @@ import (
 func (p *planner) recordAttempt(number int32) {
 	p.Status.Attempt = &v1alpha1.AttemptStatus{
 		Number: number, StartTime: p.StatusTime(), MinReplicas: p.Spec.MinReplicas, MaxReplicas: p.Spec.MaxReplicas,
-		Tier: p.nextTier(), NprocPerNode: rendezvous.ChosenProcesses(p.Job), Model: chooseModel(p.State),
+		Tier: nextTier(p.State), NprocPerNode: rendezvous.ChosenProcesses(p.Job), Model: chooseModel(p.State),
 	}
 	p.Status.Sizing = sizeAttempt(p.State)
 	p.closeAttempt()
@@ -49,16 +49,16 @@ func (p *planner) markStarted() {
 }
 
 // nextTier is the name of the tier of an attempt that begins now; empty where the configuration has none.
-func (p *planner) nextTier() string {
-	tier, _ := p.NextTier()
+func nextTier(s *jobstate.State) string {
+	tier, _ := s.NextTier()
 	return tier.Name
 }
 
 // followsSpec is true if the attempt has the range, tier and processes that one which began now would have.
-func (p *planner) followsSpec() bool {
-	a, next := p.Status.Attempt, p.nextTier()
-	return a.MinReplicas == p.Spec.MinReplicas && a.MaxReplicas == p.Spec.MaxReplicas && (a.Tier == next || next == "") &&
-		a.NprocPerNode == rendezvous.ChosenProcesses(p.Job)
+func followsSpec(s *jobstate.State) bool {
+	a, next := s.Status.Attempt, nextTier(s)
+	return a.MinReplicas == s.Spec.MinReplicas && a.MaxReplicas == s.Spec.MaxReplicas && (a.Tier == next || next == "") &&
+		a.NprocPerNode == rendezvous.ChosenProcesses(s.Job)
 }
 
 // adoptRange starts the next attempt when the spec asks for a range that this attempt's workers cannot follow. It does so
@@ -69,7 +69,7 @@ func (p *planner) adoptRange() (adopted bool) {
 	placed := p.Status.RunningSince != nil || p.CountCore(func(w *podstate.Worker) bool { return w.Scheduled }) > 0
 	if !placed {
 		// No agent has read the old range from its environment yet, so a new attempt costs nothing.
-		if p.followsSpec() {
+		if followsSpec(p.State) {
 			return false
 		}
 		p.recordAttempt(a.Number + 1)

@@ -70,7 +70,7 @@ func meetsSuccessPolicy(s *jobstate.State) bool {
 			ended[d.Index] = ended[d.Index] || s.At[d.Index] == nil
 		}
 	}
-	if s.OneSuccessSuffices() {
+	if s.Spec.SuccessPolicy.IsMetByOne() {
 		for i, done := range ended {
 			if done && s.Spec.SuccessPolicy.CountsWorker(int32(i)) {
 				return true
@@ -103,7 +103,7 @@ func (p *planner) deleteLatecomers() {
 // failedWorker is the first worker that failed after the success policy was met; nil if none did. Failures recorded as losses
 // happened before.
 func failedWorker(s *jobstate.State) *podstate.Worker {
-	if s.OneSuccessSuffices() {
+	if s.Spec.SuccessPolicy.IsMetByOne() {
 		return nil // One success is all the user asked for.
 	}
 	for w := range s.AttemptWorkers() {

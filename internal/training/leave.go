@@ -109,7 +109,7 @@ func (p *planner) replaceFailed() {
 			p.HasTrained(w) {
 			continue
 		}
-		if wait := p.retryWait(i); wait > 0 && w.Disruption == "" {
+		if wait := retryWait(p.State, i); wait > 0 && w.Disruption == "" {
 			p.requeueAfter(wait) // An evicted pod says nothing against a retry, so it does not wait.
 			continue
 		}
@@ -119,16 +119,16 @@ func (p *planner) replaceFailed() {
 
 // retryWait is how much longer a lost worker's pod stays before it is replaced; zero or less if it need not. Where status has no
 // room for the worker's back-off, the earliest that it has counts: the one left out was no later.
-func (p *planner) retryWait(i int32) time.Duration {
-	retries := p.Status.Retries
-	r, known := p.Status.RetryOf(i)
+func retryWait(s *jobstate.State, i int32) time.Duration {
+	retries := s.Status.Retries
+	r, known := s.Status.RetryOf(i)
 	if !known {
 		if len(retries) < v1alpha1.MaxRetries {
 			return 0
 		}
 		r = slices.MinFunc(retries, func(a, b v1alpha1.Retry) int { return a.Time.Compare(b.Time.Time) })
 	}
-	return min(r.Time.Sub(p.Now), losses.LongestBackoff)
+	return min(r.Time.Sub(s.Now), losses.LongestBackoff)
 }
 
 // releaseNodes deletes waiting workers that avoid a node which may be used again. The affinity of a pod cannot be changed, so the

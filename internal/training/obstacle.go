@@ -172,9 +172,8 @@ func graceTooLong(s *jobstate.State) *jobstate.Obstacle {
 		return nil
 	}
 	return &jobstate.Obstacle{
-		Reason: v1alpha1.ReasonLimitExceeded,
-		Message: trainingpod.DescribeErrors(found) + ". Template and checkpoint of a job cannot change: delete it and " +
-			"create it with less.",
+		Reason:  v1alpha1.ReasonLimitExceeded,
+		Message: trainingpod.DescribeErrors(found) + ". Suspend the job, lower them, and resume it.",
 		Stalled: true,
 	}
 }

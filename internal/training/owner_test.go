@@ -11,9 +11,11 @@ import (
 
 func TestOwnerThatNobodyCheckedIsSaidForGood(t *testing.T) {
 	for owner, says := range map[string]string{
-		"alice": `The operator ran without webhooks (--webhooks=false) when the job was created. Webhooks check the owner, so ` +
-			`spec.owner "alice" is only what the creator wrote.`,
-		"": `The operator ran without webhooks (--webhooks=false) when the job was created. Webhooks set the owner, so the job has ` +
+		"alice": `The operator ran without webhooks (--webhooks=false) when the job was created or changed. Webhooks ` +
+			`check the owner, so ` +
+			`spec.owner "alice" is only what a user wrote.`,
+		"": `The operator ran without webhooks (--webhooks=false) when the job was created or changed. Webhooks set the owner, ` +
+			`so the job has ` +
 			`none, and its use counts for no user.`,
 	} {
 		g := NewWithT(t)
@@ -48,7 +50,7 @@ func TestGroupsThatNobodyCheckedDoNotCount(t *testing.T) {
 			g.Expect(held()).To(Equal(webhooksOff))
 			if webhooksOff {
 				said := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionOwnerChecked)
-				g.Expect(said.Message).To(HaveSuffix(`"ivy" is only what the creator wrote. The groups in spec.submitter do not count.`))
+				g.Expect(said.Message).To(HaveSuffix(`"ivy" is only what a user wrote. The groups in spec.submitter do not count.`))
 			}
 			w.o.WebhooksOff = !webhooksOff
 			w.settle()
@@ -61,7 +63,7 @@ func TestServiceAccountThatNobodyCheckedIsSaid(t *testing.T) {
 	for account, says := range map[string]string{
 		"":        "counts for no user.",
 		"default": "counts for no user.",
-		"trainer": `counts for no user. It was not checked whether the creator may use ServiceAccount "trainer".`,
+		"trainer": `counts for no user. It was not checked whether that user may use ServiceAccount "trainer".`,
 	} {
 		w := newSimulator(t, 1, 2)
 		w.o.Job.Spec.Template.Spec.ServiceAccountName, w.o.WebhooksOff = account, true

@@ -193,7 +193,7 @@ func TestObstacles(t *testing.T) {
 			o.Job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](601)
 		}, true, v1alpha1.ReasonLimitExceeded, []string{
 			"spec.template.spec.terminationGracePeriodSeconds: Invalid value: 601: must be at most 600 s", "(limits.maxGraceSeconds",
-			"delete it and create it with less",
+			"Suspend the job, lower them, and resume it",
 		}},
 		{"grace for a checkpoint", func(o *jobstate.Observed) { o.Job.Spec.Checkpoint.GraceSeconds = ptr.To[int32](601) }, true,
 			v1alpha1.ReasonLimitExceeded, []string{"spec.checkpoint.graceSeconds: Invalid value: 601: must be at most 600 s"}},

@@ -36,7 +36,7 @@ type Claims struct {
 type Claim struct {
 	// Name that the pod's containers use for it.
 	Name string
-	// Object is kind and name of what the pod names, for messages.
+	// Object is the kind and name of the claim or template that the pod names, for messages.
 	Object string
 	// Missing is true if there is no such object.
 	Missing  bool

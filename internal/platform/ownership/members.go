@@ -21,7 +21,7 @@ type Owner struct {
 
 // OfTraining is the owner of a job. webhooksOff is true if the operator serves no webhooks.
 func OfTraining(job *v1alpha1.ElasticTrainingJob, webhooksOff bool) Owner {
-	if IsUnchecked(job.Status.ObservedGeneration, webhooksOff) {
+	if IsUnchecked(job.Generation, job.Status.ObservedGeneration, webhooksOff) {
 		return Owner{User: job.Spec.Owner}
 	}
 	return OwnerOf(job.Spec.Owner, job.Spec.Submitter, job.Status.Conditions)
@@ -29,7 +29,7 @@ func OfTraining(job *v1alpha1.ElasticTrainingJob, webhooksOff bool) Owner {
 
 // OfMerge is [OfTraining] for merges.
 func OfMerge(merge *v1alpha1.MergeJob, webhooksOff bool) Owner {
-	if IsUnchecked(merge.Status.ObservedGeneration, webhooksOff) {
+	if IsUnchecked(merge.Generation, merge.Status.ObservedGeneration, webhooksOff) {
 		return Owner{User: merge.Spec.Owner}
 	}
 	return OwnerOf(merge.Spec.Owner, merge.Spec.Submitter, merge.Status.Conditions)
@@ -44,10 +44,10 @@ func OwnerOf(user string, by *v1alpha1.Submitter, conditions []metav1.Condition)
 	return Owner{User: user, Groups: by.Groups}
 }
 
-// IsUnchecked is true for a job without a status yet, so observed generation 0, if the operator serves no webhooks. Its first
-// status records that in condition OwnerChecked.
-func IsUnchecked(observedGeneration int64, webhooksOff bool) bool {
-	return webhooksOff && observedGeneration == 0
+// IsUnchecked is true for a job whose spec is new or was changed since its last status, if the operator serves no webhooks: then
+// nothing has checked which owner and submitter it names. The next status records that in condition OwnerChecked.
+func IsUnchecked(generation, observedGeneration int64, webhooksOff bool) bool {
+	return webhooksOff && observedGeneration != generation
 }
 
 // MemberEntries yields the entries of a profile that name the owner, as user or by a group.

@@ -53,12 +53,14 @@ func TestGroupsThatNobodyChecked(t *testing.T) {
 		seen       bool
 		conditions []metav1.Condition
 		off        bool
+		changed    bool
 		counts     bool
 	}{
 		"a new job":                         {counts: true},
 		"a new job without webhooks":        {off: true},
 		"a job that was checked":            {seen: true, counts: true},
 		"webhooks that were switched off":   {seen: true, off: true, counts: true},
+		"and a change since then":           {seen: true, off: true, changed: true},
 		"a job that was not checked":        {seen: true, conditions: unchecked()},
 		"and webhooks are off still":        {seen: true, conditions: unchecked(), off: true},
 		"a job that has other conditions":   {seen: true, conditions: []metav1.Condition{{Type: "Ready"}}, counts: true},
@@ -70,18 +72,23 @@ func TestGroupsThatNobodyChecked(t *testing.T) {
 			if c.counts {
 				want.Groups = []string{"interns"}
 			}
-			generation := int64(0)
+			observed, generation := int64(0), int64(1)
 			if c.seen {
-				generation = 1
+				observed = 1
+			}
+			if c.changed {
+				generation = 2
 			}
 			g.Expect(OfTraining(&v1alpha1.ElasticTrainingJob{
+				ObjectMeta: metav1.ObjectMeta{Generation: generation},
 				Spec: v1alpha1.ElasticTrainingJobSpec{Owner: "ivy", Submitter: &v1alpha1.Submitter{Username: "ivy",
 					Groups: []string{"interns"}}},
-				Status: v1alpha1.ElasticTrainingJobStatus{ObservedGeneration: generation, Conditions: c.conditions},
+				Status: v1alpha1.ElasticTrainingJobStatus{ObservedGeneration: observed, Conditions: c.conditions},
 			}, c.off)).To(Equal(want))
 			g.Expect(OfMerge(&v1alpha1.MergeJob{
-				Spec:   v1alpha1.MergeJobSpec{Owner: "ivy", Submitter: &v1alpha1.Submitter{Username: "ivy", Groups: []string{"interns"}}},
-				Status: v1alpha1.MergeJobStatus{ObservedGeneration: generation, Conditions: c.conditions},
+				ObjectMeta: metav1.ObjectMeta{Generation: generation},
+				Spec:       v1alpha1.MergeJobSpec{Owner: "ivy", Submitter: &v1alpha1.Submitter{Username: "ivy", Groups: []string{"interns"}}},
+				Status:     v1alpha1.MergeJobStatus{ObservedGeneration: observed, Conditions: c.conditions},
 			}, c.off)).To(Equal(want))
 		})
 	}

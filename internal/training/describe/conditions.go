@@ -129,23 +129,23 @@ func (d *description) setSchedulerConfigured() {
 		strings.Join(d.SchedulerObstacles, "; ")))
 }
 
-// setOwnerChecked is False for a job whose owner and ServiceAccount no webhook checked. It is set with the job's first status and
-// kept: both are checked at creation and cannot change, so switching webhooks on or off later says nothing about this job.
+// setOwnerChecked is False, and stays so, for a job that was created or changed while no webhook checked its owner, submitter and
+// ServiceAccount. Which fields a change concerned is not on record, so any change counts.
 func (d *description) setOwnerChecked() {
-	if !ownership.IsUnchecked(d.Job.Status.ObservedGeneration, d.WebhooksOff) {
+	if !ownership.IsUnchecked(d.Job.Generation, d.Job.Status.ObservedGeneration, d.WebhooksOff) {
 		return
 	}
-	message := "The operator ran without webhooks (--webhooks=false) when the job was created. Webhooks set the owner, so the job " +
-		"has none, and its use counts for no user."
+	message := "The operator ran without webhooks (--webhooks=false) when the job was created or changed. Webhooks set the owner, " +
+		"so the job has none, and its use counts for no user."
 	if d.Spec.Owner != "" {
-		message = fmt.Sprintf("The operator ran without webhooks (--webhooks=false) when the job was created. Webhooks check the "+
-			"owner, so spec.owner %q is only what the creator wrote.", d.Spec.Owner)
+		message = fmt.Sprintf("The operator ran without webhooks (--webhooks=false) when the job was created or changed. Webhooks "+
+			"check the owner, so spec.owner %q is only what a user wrote.", d.Spec.Owner)
 	}
 	if d.Spec.Submitter != nil {
 		message += " The groups in spec.submitter do not count."
 	}
 	if account, _ := trainingpod.ServiceAccountOf(&d.Spec.Template.Spec); account != "" && account != trainingpod.DefaultAccount {
-		message += fmt.Sprintf(" It was not checked whether the creator may use ServiceAccount %q.", account)
+		message += fmt.Sprintf(" It was not checked whether that user may use ServiceAccount %q.", account)
 	}
 	d.setCondition(v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff, message)
 }

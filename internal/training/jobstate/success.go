@@ -25,15 +25,10 @@ import (
 // torch/distributed/elastic/agent/server/api.py). A worker that succeeds later than that has met worker 0 again.
 const ExitBarrier = 5 * time.Minute
 
-// OneSuccessSuffices is true if the success of any worker that counts completes the job.
-func (s *State) OneSuccessSuffices() bool {
-	return s.Spec.SuccessPolicy.Operator == v1alpha1.SuccessOfAny
-}
-
 // MasterDecides is true if the success of worker 0 alone completes the job.
 func (s *State) MasterDecides() bool {
 	policy := &s.Spec.SuccessPolicy
-	if s.OneSuccessSuffices() || !policy.CountsWorker(0) {
+	if policy.IsMetByOne() || !policy.CountsWorker(0) {
 		return false
 	}
 	for i := int32(1); i < s.Minimum; i++ {
@@ -47,7 +42,7 @@ func (s *State) MasterDecides() bool {
 // WhoSucceeded says how the success policy was met.
 func (s *State) WhoSucceeded() string {
 	switch {
-	case s.OneSuccessSuffices():
+	case s.Spec.SuccessPolicy.IsMetByOne():
 		return "a worker succeeded"
 	case s.MasterDecides():
 		return "worker 0 succeeded"
@@ -63,7 +58,7 @@ func (s *State) CompletionGrace() time.Duration {
 
 // TrainsAsOne is true if a worker's success means nothing unless worker 0 succeeds too.
 func (s *State) TrainsAsOne() bool {
-	return rendezvous.UsesTorchrun(s.Job) && !s.OneSuccessSuffices()
+	return rendezvous.UsesTorchrun(s.Job) && !s.Spec.SuccessPolicy.IsMetByOne()
 }
 
 // HasTrained is true for a worker that succeeded and is not stranded.
