@@ -16,7 +16,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/deviceclaim"
 )
 
-// +kubebuilder:rbac:groups=resource.k8s.io,resources=resourceclaims;resourceclaimtemplates,verbs=get;list;watch
+// +kubebuilder:rbac:groups=resource.k8s.io,resources=resourceclaims;resourceclaimtemplates,verbs=list;watch
 
 // Reader reads claims. A nil Reader finds none, which is what an API server without resource.k8s.io/v1 has.
 type Reader struct {
