@@ -8,6 +8,8 @@ const DefaultPort int32 = 29400
 // schema, which a test compares.
 const (
 	DefaultCooldownSeconds        int32 = 300
+	DefaultGrowthsPerHour         int32 = 12
+	DefaultOutageSeconds          int32 = 60
 	DefaultCompletionGraceSeconds int32 = 300
 	DefaultJoinTimeoutSeconds     int32 = 600
 	DefaultLastCallTimeoutSeconds int32 = 30

@@ -2,6 +2,15 @@ package v1alpha1
 
 // Elasticity says how a job grows and shrinks.
 type Elasticity struct {
+	// Step is by how many workers the job changes its size: it has minReplicas workers and a multiple of this. Surplus beyond
+	// the last multiple is not created, or leaves. For trainings whose parallelism needs certain numbers, and for whole nodes.
+	// Default 1, range 1 to 4096, at most maxReplicas - minReplicas.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
+	Step int32 `json:"step,omitempty"`
+
 	// Growth says which surplus workers are created, and when.
 	// +optional
 	// +kubebuilder:default={}
@@ -21,23 +30,43 @@ type Elasticity struct {
 	FormerElasticity `json:",inline"`
 }
 
+// WholeSteps is the largest number of surplus workers, of at most this many, that is a multiple of the step.
+func (e *Elasticity) WholeSteps(surplus int32) int32 { return surplus - surplus%max(e.Step, 1) }
+
 // Growth says which surplus workers are created, and when.
 type Growth struct {
-	// Mode chooses which surplus workers are created. Always: up to the number to aim at, and some may wait. OnlyIfFits: only
-	// what fits now beside the gangs that wait for the same nodes, for clusters whose autoscaler would add nodes for waiting
-	// pods. Default Always.
+	// Mode chooses which surplus workers are created. Always: up to the number to aim at, and some wait until the job has grown.
+	// OnlyIfFits: only what fits now beside the gangs that wait for the same nodes. OnlyIfPays: what fits, when it brings more than
+	// the restart of all workers costs. Of a job that the model of capacity does not judge, OnlyIfFits creates none, and
+	// OnlyIfPays as many as Always. Default OnlyIfPays.
 	// +optional
-	// +kubebuilder:default=Always
+	// +kubebuilder:default=OnlyIfPays
 	Mode GrowthMode `json:"mode,omitempty"`
 
-	// CooldownSeconds is the time after surplus gave way before the operator creates surplus again, in seconds: each change of
-	// membership costs the training a restart. It never shields surplus from a gang that could start, and never holds back
-	// the first growth. Default 300, range 0 to 86400.
+	// CooldownSeconds is the time after a change of size before the job grows again of its own accord, in seconds: each change
+	// restarts the training. It doubles, up to an hour, while the job keeps losing what it gained. It never shields surplus from
+	// a gang that could start, and holds back neither the first growth, nor one that follows another restart, nor a higher
+	// replicas. Default 300, range 0 to 86400.
 	// +optional
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
+
+	// MaxPerHour is how often the job may grow within an hour, whatever cooldownSeconds says. Default 12, range 1 to 3600.
+	// +optional
+	// +kubebuilder:default=12
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	MaxPerHour *int32 `json:"maxPerHour,omitempty"`
+
+	// OutageSeconds is for how long a change of size is taken to keep the training from progress, in seconds, until it was
+	// measured (annotation tideline.io/progress). Default 60, range 0 to 86400.
+	// +optional
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	OutageSeconds *int32 `json:"outageSeconds,omitempty"`
 }
 
 // Shrink says what evicts surplus workers, and when.
@@ -96,7 +125,7 @@ const (
 
 // GrowthMode says which surplus workers are created.
 //
-// +kubebuilder:validation:Enum=Always;OnlyIfFits
+// +kubebuilder:validation:Enum=Always;OnlyIfFits;OnlyIfPays
 type GrowthMode string
 
 const (
@@ -104,4 +133,6 @@ const (
 	GrowthAlways GrowthMode = "Always"
 	// GrowthOnlyIfFits creates the surplus that fits now.
 	GrowthOnlyIfFits GrowthMode = "OnlyIfFits"
+	// GrowthOnlyIfPays creates the surplus that fits now, when it brings more than the restart costs.
+	GrowthOnlyIfPays GrowthMode = "OnlyIfPays"
 )

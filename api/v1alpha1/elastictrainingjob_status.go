@@ -73,6 +73,27 @@ type ElasticityStatus struct {
 	// evicted it, because Volcano does not say for which gang.
 	// +optional
 	GaveWayTo *GangRef `json:"gaveWayTo,omitempty"`
+	// LastGrowthTime is when the job last began to grow.
+	// +optional
+	LastGrowthTime *metav1.Time `json:"lastGrowthTime,omitempty"`
+	// NextGrowthTime is the time before which the job does not grow of its own accord; absent for no pause.
+	// +optional
+	NextGrowthTime *metav1.Time `json:"nextGrowthTime,omitempty"`
+	// Doublings is how often the cooldown is doubled, because the job lost what it had gained.
+	// +optional
+	Doublings int32 `json:"doublings,omitempty"`
+	// BudgetTime is until when the growths so far use up elasticity.growth.maxPerHour: an hour from now means all of it.
+	// +optional
+	BudgetTime *metav1.Time `json:"budgetTime,omitempty"`
+	// Aim is the number of workers that the job aimed at when it last changed its size. A higher one ends the pause.
+	// +optional
+	Aim int32 `json:"aim,omitempty"`
+	// LastRestartTime is when all workers last had to restart for another reason than growth.
+	// +optional
+	LastRestartTime *metav1.Time `json:"lastRestartTime,omitempty"`
+	// OutageSeconds is how long changes of size kept the job from progress, as measured; 0 before there was one.
+	// +optional
+	OutageSeconds int32 `json:"outageSeconds,omitempty"`
 }
 
 // MaxAvoidedNodes is how many nodes a job may avoid at a time.

@@ -8,6 +8,7 @@ import (
 // ElasticTrainingJobSpec says what to train and how far the job may stretch.
 //
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",messageExpression="'minReplicas (%d) must not exceed maxReplicas (%d): lower minReplicas or raise maxReplicas'.format([self.minReplicas, self.maxReplicas])"
+// +kubebuilder:validation:XValidation:rule="!has(self.elasticity) || !has(self.elasticity.step) || self.elasticity.step == 1 || self.elasticity.step <= self.maxReplicas - self.minReplicas",fieldPath=".elasticity.step",messageExpression="'elasticity.step (%d) must not exceed maxReplicas - minReplicas (%d), because the job would never grow: lower elasticity.step or raise maxReplicas'.format([self.elasticity.step, self.maxReplicas - self.minReplicas])"
 // +kubebuilder:validation:XValidation:rule="!has(self.networkPolicy) || self.networkPolicy != 'Isolated' || !has(self.template.spec.hostNetwork) || !self.template.spec.hostNetwork",fieldPath=".networkPolicy",message="networkPolicy Isolated does not hold for workers with hostNetwork, which no NetworkPolicy covers: remove one of the two"
 // +kubebuilder:validation:XValidation:rule="(has(self.framework) && has(self.framework.type) && self.framework.type == 'Custom') || self.template.spec.containers.all(c, !has(c.env) || c.env.all(e, !(e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])))",fieldPath=".template.spec.containers",messageExpression="self.template.spec.containers.map(c, has(c.env) && c.env.exists(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR']), 'env %s of container %s is reserved: torchrun and Tideline set it; remove it'.format([c.env.filter(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])[0].name, c.name]))[0]"
 type ElasticTrainingJobSpec struct {
@@ -244,12 +245,13 @@ type ElasticTrainingJobList struct {
 }
 
 // WantedReplicas is the number of workers to aim at: spec.replicas within the range for a job that was given a target, else
-// spec.maxReplicas.
+// spec.maxReplicas, lowered to minReplicas and a multiple of elasticity.step.
 func (j *ElasticTrainingJob) WantedReplicas() int32 {
-	if !j.Status.Targeted && j.Spec.Replicas <= NoTarget {
-		return j.Spec.MaxReplicas
+	wanted := j.Spec.MaxReplicas
+	if j.Status.Targeted || j.Spec.Replicas > NoTarget {
+		wanted = min(max(j.Spec.Replicas, j.Spec.MinReplicas), j.Spec.MaxReplicas)
 	}
-	return min(max(j.Spec.Replicas, j.Spec.MinReplicas), j.Spec.MaxReplicas)
+	return j.Spec.MinReplicas + j.Spec.Elasticity.WholeSteps(wanted-j.Spec.MinReplicas)
 }
 
 // EffectiveTier is the tier that the pods of the current attempt have, or else the tier that the spec asks for; empty for a

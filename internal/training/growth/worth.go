@@ -22,12 +22,8 @@ import (
 // is how many usually leave at once. The comparison is the rent-or-buy rule with a known expectation (Karlin, Manasse, Rudolph,
 // Sleator: Competitive snoopy caching, Algorithmica 3, 1988).
 
-const (
-	// AssumedStay is how long surplus is taken to stay in a queue that has no history.
-	AssumedStay = time.Hour
-	// AssumedOutage is the default of elasticity.growth.outageSeconds.
-	AssumedOutage = time.Minute
-)
+// AssumedStay is how long surplus is taken to stay in a queue that has no history.
+const AssumedStay = time.Hour
 
 // Stay is how surplus fared in a queue.
 type Stay struct {
