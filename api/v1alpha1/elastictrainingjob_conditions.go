@@ -94,8 +94,10 @@ const (
 
 	// ReasonCoreNotRunning: surplus workers are created once the core runs.
 	ReasonCoreNotRunning = "CoreNotRunning"
-	// ReasonCoolingDown: surplus that gave way is not created again before the cooldown has passed.
+	// ReasonCoolingDown: the job has changed its size, and does not grow again before the cooldown has passed.
 	ReasonCoolingDown = "CoolingDown"
+	// ReasonDoesNotPay: more surplus fits, but the restart would cost more than it brings.
+	ReasonDoesNotPay = "DoesNotPay"
 	// ReasonGrowing: surplus workers are being created, or are placed and starting.
 	ReasonGrowing = "Growing"
 	// ReasonWaitingForRoom: surplus workers exist and wait for free room.

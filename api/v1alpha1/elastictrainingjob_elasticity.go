@@ -35,33 +35,34 @@ func (e *Elasticity) WholeSteps(surplus int32) int32 { return surplus - surplus%
 
 // Growth says which surplus workers are created, and when.
 type Growth struct {
-	// Mode chooses which surplus workers are created. Always: up to the number to aim at, and some wait until the job has grown.
-	// OnlyIfFits: only what fits now beside the gangs that wait for the same nodes. OnlyIfPays: what fits, when it brings more than
-	// the restart of all workers costs. Of a job that the model of capacity does not judge, OnlyIfFits creates none, and
-	// OnlyIfPays as many as Always. Default OnlyIfPays.
+	// Mode chooses which surplus workers are created. Always: up to the number to aim at; some may wait, and join one by one.
+	// OnlyIfFits: only what fits now beside the gangs that wait for the same nodes, in steps between which none joins.
+	// OnlyIfPays: the same, when a step brings more than the restart of all workers costs; what cannot be judged, it tries.
+	// Default Always.
 	// +optional
-	// +kubebuilder:default=OnlyIfPays
+	// +kubebuilder:default=Always
 	Mode GrowthMode `json:"mode,omitempty"`
 
-	// CooldownSeconds is the time after a change of size before the job grows again of its own accord, in seconds: each change
-	// restarts the training. It doubles, up to an hour, while the job keeps losing what it gained. It never shields surplus from
-	// a gang that could start, and holds back neither the first growth, nor one that follows another restart, nor a higher
-	// replicas. Default 300, range 0 to 86400.
+	// CooldownSeconds is the time before the job grows again of its own accord, in seconds, because each change of size restarts
+	// the training: after surplus gave way, and unless the mode is Always, after growth too. Then it also doubles, up to an hour,
+	// while the job keeps losing what it gained. It never shields surplus from a gang that could start, and holds back neither
+	// the first growth, nor one that follows another restart, nor a higher replicas. Default 300, range 0 to 86400.
 	// +optional
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
 
-	// MaxPerHour is how often the job may grow within an hour, whatever cooldownSeconds says. Default 12, range 1 to 3600.
+	// MaxPerHour is how often the job may grow within an hour, whatever cooldownSeconds says, unless the mode is Always.
+	// Default 12, range 1 to 3600.
 	// +optional
 	// +kubebuilder:default=12
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
 	MaxPerHour *int32 `json:"maxPerHour,omitempty"`
 
-	// OutageSeconds is for how long a change of size is taken to keep the training from progress, in seconds, until it was
-	// measured (annotation tideline.io/progress). Default 60, range 0 to 86400.
+	// OutageSeconds is for how long a change of size keeps the training from progress, in seconds, as mode OnlyIfPays takes it.
+	// Default 60, range 0 to 86400.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0

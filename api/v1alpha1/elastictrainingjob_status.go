@@ -79,9 +79,10 @@ type ElasticityStatus struct {
 	// NextGrowthTime is the time before which the job does not grow of its own accord; absent for no pause.
 	// +optional
 	NextGrowthTime *metav1.Time `json:"nextGrowthTime,omitempty"`
-	// Doublings is how often the cooldown is doubled, because the job lost what it had gained.
+	// QuickLosses is how often in a row surplus gave way sooner than the cooldown that the job would wait to gain it. From the
+	// second on, each doubles the cooldown.
 	// +optional
-	Doublings int32 `json:"doublings,omitempty"`
+	QuickLosses int32 `json:"quickLosses,omitempty"`
 	// BudgetTime is until when the growths so far use up elasticity.growth.maxPerHour: an hour from now means all of it.
 	// +optional
 	BudgetTime *metav1.Time `json:"budgetTime,omitempty"`

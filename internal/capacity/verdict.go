@@ -22,6 +22,8 @@ type Verdict struct {
 	// SurplusLimit is how many surplus workers a job that creates only what fits may have in all: those that are placed, and its
 	// part of the free room. It is a total because a reconciler may read it twice before the workers it creates hold the room.
 	SurplusLimit int32
+	// Unjudged is true for a job that could grow and whose surplus the model does not cover, so that SurplusLimit says nothing.
+	Unjudged bool
 	// From are the jobs that make room for this one, by surplus or as a whole.
 	From []Holder
 	// GiveUp are surplus workers of this job that must leave now. To is the gang they leave for.

@@ -19,6 +19,9 @@ func (p *planner) keepTime() {
 		// A node is to blame, not the job. The clock starts again afterwards: to pause it would take one more time in status.
 		p.Status.BelowMinSince = nil
 	case p.CoreRuns():
+		if p.Status.BelowMinSince != nil && p.Status.RunningSince != nil {
+			p.NoteRestart() // All workers meet again, now that the core is whole.
+		}
 		p.Status.BelowMinSince = nil
 		if p.Status.RunningSince == nil {
 			t := p.StatusTime()

@@ -40,7 +40,7 @@ var laws = []struct {
 	{"a pod is deleted by force only once its loss is written, on a node that does not answer", (*planned).forcesTheStuck},
 	{"workers are deleted once, and by the name that they have", (*planned).deletesWhatIsThere},
 	{"those beyond the maximum leave last in, first out: those that wait, then the highest", (*planned).lastInFirstOut},
-	{"surplus within the maximum leaves only when status says that it does", (*planned).choosesNobodyElse},
+	{"surplus with a node, within the maximum, leaves only when status says that it does", (*planned).choosesNobodyElse},
 	{"workers are created only while the job trains, for the attempt that is in status", (*planned).createsForTheAttempt},
 	{"no gang waits for workers that the API server refuses, of which one alone is tried", (*planned).refusedHaveNoGang},
 	{"no worker of the core is created before the policy that isolates it", (*planned).isolatesFirst},
@@ -201,7 +201,10 @@ func (m *planned) lastInFirstOut() bool {
 }
 
 func (m *planned) choosesNobodyElse() bool {
-	return !slices.ContainsFunc(m.victims(), func(p *podstate.Worker) bool { return p.Index < m.maximum() && !m.toldToLeave(p) })
+	return !slices.ContainsFunc(m.victims(), func(p *podstate.Worker) bool {
+		withdrawn := !p.Scheduled && p.Index >= m.was.Attempt.MinReplicas
+		return p.Index < m.maximum() && !withdrawn && !m.toldToLeave(p)
+	})
 }
 
 func (m *planned) createsForTheAttempt() bool {

@@ -65,10 +65,14 @@ func (p *planner) takeRoomBack() {
 	}
 	p.dropMembers(func(i int32) bool { return p.IsEvicted(i) && p.At[i] == nil && !p.HasLeft(i) })
 	losses.ReleaseEvicted(p.Status, func(int32) bool { return true })
+	e.NextGrowthTime, e.QuickLosses = nil, max(0, e.QuickLosses-1)
 }
 
 // shrinkToMaximum deletes the workers beyond maxReplicas: those without a node first, then the highest index.
 func (p *planner) shrinkToMaximum() {
+	if e := p.Status.Elasticity; e != nil {
+		e.Aim = min(e.Aim, p.Wanted)
+	}
 	var beyond []*podstate.Worker
 	for w := range p.AttemptWorkers() {
 		if w.Index >= p.Maximum {

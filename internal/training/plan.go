@@ -15,6 +15,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/describe"
+	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/losses"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
@@ -98,6 +99,8 @@ type planner struct {
 	obstacle *jobstate.Obstacle
 	// departing is true if a phase wants workers to leave, which a checkpoint request serves.
 	departing bool
+	// step is the growth that was weighed; nil if none was.
+	step *growth.Step
 	// deleting are the pods that the decision deletes.
 	deleting map[types.UID]bool
 }
@@ -109,7 +112,7 @@ func newPlanner(o jobstate.Observed, now time.Time) *planner {
 
 func (p *planner) describeInput() describe.Input {
 	return describe.Input{
-		State: p.State, Obstacle: p.obstacle, Outcome: p.books.Outcome, Deleting: p.deleting, Full: p.hasFullSurplus(),
+		State: p.State, Obstacle: p.obstacle, Outcome: p.books.Outcome, Deleting: p.deleting, Full: p.hasFullSurplus(), Step: p.step,
 	}
 }
 

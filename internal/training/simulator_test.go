@@ -107,16 +107,29 @@ func newSimulator(t *testing.T, minimum, maximum int32) *simulator {
 
 // step plans once, carries the decision out, and writes the status if it is due.
 func (w *simulator) step() *simulator {
+	w.bind()
 	w.act(view{w.o, w.version()})
 	w.trouble = trouble{}
 	return w
+}
+
+// bind notes when workers got their nodes.
+func (w *simulator) bind() {
+	for i := range w.o.Workers {
+		if p := &w.o.Workers[i]; p.Scheduled && p.BoundTime.IsZero() {
+			p.BoundTime = metav1.NewTime(w.now.Truncate(time.Second))
+		}
+	}
 }
 
 // version changes with every write of the job.
 func (w *simulator) version() int64 { return w.o.Job.Generation + int64(w.written) }
 
 // look is what an operator sees now, for one that acts on it later.
-func (w *simulator) look() view { return view{clone(w.o), w.version()} }
+func (w *simulator) look() view {
+	w.bind()
+	return view{clone(w.o), w.version()}
+}
 
 // clone is a copy that later changes leave alone.
 func clone(o jobstate.Observed) jobstate.Observed {

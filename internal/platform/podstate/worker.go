@@ -29,6 +29,8 @@ type Worker struct {
 	// Avoids are nodes that a pod without a node excludes by name.
 	Avoids []string
 	Ready  bool
+	// BoundTime is when the pod was given its node; zero for one without.
+	BoundTime metav1.Time
 	// Gates are the scheduling gates that keep every scheduler from placing the pod.
 	Gates []string
 	// Terminating is true once deletion was requested.
@@ -86,6 +88,9 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 		GraceSeconds: ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds),
 		Failure:      failureOf(pod),
 	}
+	if w.Scheduled {
+		w.BoundTime = BoundTime(pod)
+	}
 	for _, gate := range pod.Spec.SchedulingGates {
 		w.Gates = append(w.Gates, gate.Name)
 	}
@@ -122,6 +127,16 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 		}
 	}
 	return w
+}
+
+// BoundTime is when the scheduler gave the pod its node; its creation if no condition says so.
+func BoundTime(pod *corev1.Pod) metav1.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+			return c.LastTransitionTime
+		}
+	}
+	return pod.CreationTimestamp
 }
 
 // PlansAlike is true if two states of a worker need no new plan. Progress does not count, because a training may report every

@@ -12,6 +12,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/text"
+	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/losses"
 )
@@ -27,6 +28,8 @@ type Input struct {
 	Deleting map[types.UID]bool
 	// Full is true if the job has all the surplus that fits now, or that the limits of its profile allow.
 	Full bool
+	// Step is the growth that was weighed; nil if none was.
+	Step *growth.Step
 }
 
 // description is an input and the standing that follows from it.

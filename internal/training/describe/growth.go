@@ -2,10 +2,13 @@ package describe
 
 import (
 	"fmt"
+	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/training/losses"
@@ -36,15 +39,15 @@ func (d *description) describeGrowth() (metav1.ConditionStatus, string, string) 
 		return metav1.ConditionTrue, v1alpha1.ReasonAtMaximum, message
 	case d.CutOff() != nil:
 		return metav1.ConditionFalse, v1alpha1.ReasonNodeUnreachable, have + ". " + d.sayCutOff(d.CutOff())
-	case d.SurplusCooldown() > 0:
-		end := d.Status.Elasticity.LastEvictionTime.Add(d.CooldownTime()).UTC().Format("2006-01-02 15:04:05 MST")
-		return metav1.ConditionFalse, v1alpha1.ReasonCoolingDown, fmt.Sprintf(
-			"%s. %s %s, and the operator creates no replacement before %s (cooldownSeconds %.0f).",
-			have, CapitalizeFirst(WorkersNamed(d.Status.Elasticity.Evicted)), whyEvicted(d.Status.Elasticity), end,
-			d.CooldownTime().Seconds())
+	case d.GrowthPause() > 0 && (len(d.Status.Elasticity.Evicted) > 0 || d.starting() == 0):
+		return metav1.ConditionFalse, v1alpha1.ReasonCoolingDown, have + ". " + d.sayPause()
 	case d.waitingForRoom() > 0:
 		return metav1.ConditionFalse, v1alpha1.ReasonWaitingForRoom, fmt.Sprintf(
 			"%s; %s for free room in queue %s.", have, countWaiting(d.waitingForRoom()), d.Queue.Name)
+	case d.GrowsInSteps() && d.starting() > 0:
+		return metav1.ConditionFalse, v1alpha1.ReasonGrowing, have + "; the others are being created and started."
+	case d.Step != nil && !d.Step.Weigh().Pays():
+		return metav1.ConditionFalse, v1alpha1.ReasonDoesNotPay, have + ". " + d.sayWorth()
 	}
 	if d.IsGated() && !d.IsAdmitted() {
 		if said := meta.FindStatusCondition(d.Job.Status.Conditions, v1alpha1.ConditionFullSize); said != nil {
@@ -56,18 +59,95 @@ func (d *description) describeGrowth() (metav1.ConditionStatus, string, string) 
 			"%s. Cannot grow: the limits of profile %s allow it %s beyond its core now. It grows by itself once they allow more.",
 			have, d.Profile.Name, CountWorkers(most))
 	}
-	if d.Full {
-		return metav1.ConditionFalse, v1alpha1.ReasonWaitingForRoom,
-			have + ". No more fit now, and with elasticity.growth.mode OnlyIfFits the operator creates only workers that fit."
+	if d.Full && d.FollowsRoom() {
+		return metav1.ConditionFalse, v1alpha1.ReasonWaitingForRoom, fmt.Sprintf(
+			"%s. No more fit now, and with elasticity.growth.mode %s the operator creates only workers that fit.", have,
+			d.Spec.Elasticity.Growth.Mode)
 	}
 	return metav1.ConditionFalse, v1alpha1.ReasonGrowing, have + "; the others are being created and started."
+}
+
+// sayPause says until when the job does not grow, and why.
+func (d *description) sayPause() string {
+	e := d.Status.Elasticity
+	pause := fmt.Sprintf("cooldownSeconds %d", ptr.Deref(d.Spec.Elasticity.Growth.CooldownSeconds, v1alpha1.DefaultCooldownSeconds))
+	until := e.NextGrowthTime.Time
+	if !d.GrowsInSteps() {
+		until = e.LastEvictionTime.Add(d.CooldownTime())
+	} else if e.QuickLosses > 1 {
+		pause += fmt.Sprintf(", doubled %s, because the job lost %d times in a row what it had just gained",
+			countTimes(e.QuickLosses-1), e.QuickLosses)
+	}
+	if len(e.Evicted) > 0 {
+		return fmt.Sprintf("%s %s, and the operator creates no replacement before %s (%s).",
+			CapitalizeFirst(WorkersNamed(e.Evicted)), whyEvicted(e), FormatTime(until), pause)
+	}
+	return fmt.Sprintf("It grew at %s, and each change of size restarts all workers, so it does not grow again before %s (%s).",
+		FormatTime(e.LastGrowthTime.Time), FormatTime(until), pause)
+}
+
+// sayWorth says what growing would bring and cost. Figures are rounded, so that they do not change with every minute.
+func (d *description) sayWorth() string {
+	s, worth, of := d.Step, d.Step.Weigh(), "GPU-seconds"
+	if s.Devices == 0 {
+		of = "worker-seconds"
+	}
+	return fmt.Sprintf("%s more fit, but would gain %s and cost %s %s, so the job waits: surplus stays %s in queue %s, and a change "+
+		"of size keeps %s from progress for %s.", CountWorkers(s.Joining), formatRounded(worth.Gain), formatRounded(worth.Cost), of,
+		roundTime(s.Stay.Expected()), d.Queue.Name, CountWorkers(s.Training), s.Outage.Round(time.Second))
+}
+
+// formatRounded writes a number with two digits that count, and commas.
+func formatRounded(n int64) string {
+	unit := int64(1)
+	for n/unit >= 100 {
+		unit *= 10
+	}
+	digits := strconv.FormatInt((n+unit/2)/unit*unit, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// roundTime rounds a time to about two digits that count.
+func roundTime(d time.Duration) time.Duration {
+	for _, unit := range []time.Duration{time.Hour, 10 * time.Minute, time.Minute, 10 * time.Second} {
+		if d >= 10*unit {
+			return d.Round(unit)
+		}
+	}
+	return d.Round(time.Second)
+}
+
+// countTimes is "once", "twice", "3 times".
+func countTimes(n int32) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// starting counts surplus workers that have a node and are not ready.
+func (d *description) starting() int32 {
+	var n int32
+	for w := range d.AttemptWorkers() {
+		if d.IsSurplus(w.Index) && w.Index < d.Maximum && w.Scheduled && !w.Ready && !w.Terminating && !w.HasEnded() &&
+			!d.IsToldToLeave(w) && !d.Deleting[w.UID] {
+			n++
+		}
+	}
+	return n
 }
 
 // waitingForRoom counts workers that exist and have no node.
 func (d *description) waitingForRoom() int32 {
 	var n int32
 	for w := range d.AttemptWorkers() {
-		if w.Index < d.Maximum && !w.Scheduled && !w.Terminating {
+		if w.Index < d.Maximum && !w.Scheduled && !w.Terminating && !d.Deleting[w.UID] {
 			n++
 		}
 	}
@@ -91,6 +171,8 @@ func whyEvicted(e *v1alpha1.ElasticityStatus) string {
 		return "gave way to " + losses.GangServed(e)
 	case corev1.PodReasonPreemptionByScheduler:
 		return "gave way to a waiting gang"
+	case losses.Remainder:
+		return "left, because they were no whole step of the size that others had left"
 	case losses.Unseen:
 		return "left while the operator was down"
 	}

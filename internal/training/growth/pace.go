@@ -8,30 +8,29 @@ import (
 const (
 	// LongestCooldown bounds what doubling makes of a cooldown; a longer one that the job asks for is kept.
 	LongestCooldown = time.Hour
-	// mostDoublings is how often a cooldown can be doubled.
+	// mostDoublings is how often a cooldown is doubled: more than enough for any to reach LongestCooldown.
 	mostDoublings = 16
 )
 
-// Cooldown is the pause before the next growth: the job's own, doubled for each time in a row that it lost what it had gained.
-func Cooldown(own time.Duration, doublings int32) time.Duration {
-	return min(own<<min(max(doublings, 0), mostDoublings), max(LongestCooldown, own))
+// Cooldown is the pause before the next growth: the job's own, doubled for each time after the first that it lost at once what it
+// had gained. quickLosses is how often in a row it has.
+func Cooldown(own time.Duration, quickLosses int32) time.Duration {
+	doublings := min(max(quickLosses-1, 0), mostDoublings)
+	return min(own<<doublings, max(LongestCooldown, own))
 }
 
-// NextDoublings returns how often the cooldown is doubled from now on, when surplus gives way that was gained kept ago. Surplus
-// that stayed for less time than the job had waited for it was not worth the wait; each whole cooldown that it stayed takes one
-// doubling back.
-func NextDoublings(own time.Duration, doublings int32, kept time.Duration) int32 {
-	waited := Cooldown(own, doublings)
-	if kept < waited {
-		if waited >= max(LongestCooldown, own) {
-			return doublings // It cannot become longer.
-		}
-		return min(doublings+1, mostDoublings)
-	}
-	if waited == 0 {
+// CountQuickLosses returns how often in a row the job has lost at once what it had gained, now that surplus gives way which it
+// gained kept ago. Surplus that stayed for less time than the job would wait for it was not worth its restarts; each whole
+// cooldown that it stayed makes up for one such loss.
+func CountQuickLosses(own time.Duration, quickLosses int32, kept time.Duration) int32 {
+	waits := Cooldown(own, quickLosses)
+	switch {
+	case kept < waits:
+		return min(quickLosses+1, mostDoublings+1)
+	case waits == 0:
 		return 0
 	}
-	return max(0, doublings-int32(min(kept/waited, math.MaxInt32)))
+	return max(0, quickLosses-int32(min(kept/waits, math.MaxInt32)))
 }
 
 // Spend accounts for a growth, of which an hour may have a number: a leaky bucket kept as one time (ITU-T I.371, the virtual

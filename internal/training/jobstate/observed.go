@@ -12,6 +12,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/quota/admission"
+	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
@@ -42,6 +43,10 @@ type Observed struct {
 	Turn admission.Turn
 	// History is the measured use of the job's task; nil if the operator collects no use.
 	History *sizing.History
+	// Stay is how surplus fared in the job's queue. TaskOutage is how long a change of size kept earlier jobs of its task from
+	// progress; 0 for unknown.
+	Stay       growth.Stay
+	TaskOutage time.Duration
 	// SchedulerObstacles lists what in Volcano's configuration keeps surplus from giving way by itself.
 	SchedulerObstacles []string
 	// Unreachable says since when nodes do not answer, for nodes of workers that podstate.SilentNodes lists.

@@ -52,6 +52,7 @@ func (s *State) adoptStatus(st *v1alpha1.ElasticTrainingJobStatus) {
 		s.Minimum = a.MinReplicas
 		// Workers may become fewer while agents run, but not more than what these were started with.
 		s.Maximum = min(max(s.Wanted, a.MinReplicas), a.MaxReplicas)
+		s.Maximum = a.MinReplicas + s.Spec.Elasticity.WholeSteps(s.Maximum-a.MinReplicas)
 	}
 	s.SortWorkers()
 }

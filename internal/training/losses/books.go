@@ -81,13 +81,20 @@ func (b *Books) SettleLosses() {
 
 // ReleaseWorker records that the operator takes a surplus worker away, and for which gang; nil for the core of its own job.
 func (b *Books) ReleaseWorker(w *podstate.Worker, to *v1alpha1.GangRef) {
-	l := &loss{index: w.Index, uid: w.UID, ran: w.IsRunning(), eviction: Told, disruption: Told, conditions: w.Conditions}
+	b.release(w, Told)
+	b.Status.Elasticity.GaveWayTo = to
+}
+
+// ReleaseRemainder records that the operator takes a surplus worker away because it belongs to no whole step.
+func (b *Books) ReleaseRemainder(w *podstate.Worker) { b.release(w, Remainder) }
+
+func (b *Books) release(w *podstate.Worker, why string) {
+	l := &loss{index: w.Index, uid: w.UID, ran: w.IsRunning(), eviction: why, disruption: why, conditions: w.Conditions}
 	b.recordEviction(l)
 	b.applyRuling(l, b.ruleOn(l))
-	b.Status.Elasticity.GaveWayTo = to
 	if w.Scheduled && !w.Terminating && w.Disruption == "" {
 		// Surplus that never had a node is not counted: it only stops waiting.
-		b.noteEviction(w.Index, Told)
+		b.noteEviction(w.Index, why)
 	}
 	b.Status.DropMembers(func(i int32) bool { return i == w.Index })
 	at, _ := slices.BinarySearchFunc(b.Status.Members, w.Index, jobstate.CompareIndex)

@@ -10,6 +10,8 @@ const (
 	EvictionScheduler = "scheduler"
 	// EvictionTold: the operator deleted surplus for a waiting gang.
 	EvictionTold = "operator"
+	// EvictionRemainder: the operator deleted surplus that belonged to no whole step.
+	EvictionRemainder = "remainder"
 	// EvictionPreempted: the job was stopped whole for a gang of a more important tier.
 	EvictionPreempted = "preempted"
 	// EvictionNodeLost: the node was gone, out of service or unreachable.
@@ -39,7 +41,7 @@ const (
 // EvictionReasons are all values of label reason of evictions.
 func EvictionReasons() []string {
 	return []string{
-		EvictionScheduler, EvictionTold, EvictionPreempted, EvictionNodeLost, EvictionDrained, EvictionKubelet, EvictionRejected,
+		EvictionScheduler, EvictionTold, EvictionRemainder, EvictionPreempted, EvictionNodeLost, EvictionDrained, EvictionKubelet, EvictionRejected,
 		EvictionUnseen, EvictionOther,
 	}
 }
@@ -99,6 +101,8 @@ func evictionReason(disruption string) string {
 		return EvictionScheduler
 	case Told:
 		return EvictionTold
+	case Remainder:
+		return EvictionRemainder
 	case Unseen:
 		return EvictionUnseen
 	case reasonNodeGone, reasonTaint:

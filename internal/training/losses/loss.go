@@ -14,6 +14,9 @@ import (
 // Told is the reason in status of an eviction by the operator itself.
 const Told = "Told"
 
+// Remainder is the reason in status of an eviction by the operator itself, of a worker that belongs to no whole step.
+const Remainder = "Remainder"
+
 // Unseen is the reason in status of an eviction that happened while the operator was down.
 const Unseen = "Unseen"
 

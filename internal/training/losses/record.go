@@ -31,6 +31,7 @@ func (b *Books) recordLoss(l *loss, m *member, r ruling) {
 		return
 	}
 	if l.counted {
+		b.NoteRestart()
 		if l.index == 0 {
 			b.newIncident() // Its peers restart because of it, within the incident's window.
 		}
@@ -63,6 +64,7 @@ func (b *Books) recordRestart(l *loss, m *member, r ruling) {
 	if m.UID != l.uid {
 		m.succeed(l.index, l.uid)
 	}
+	b.NoteRestart()
 	restarts, again := b.At[l.index].ContainerRestarts-m.Restarts, m.Restarts > 0
 	m.Restarts = b.At[l.index].ContainerRestarts
 	m.setStranded(false)
@@ -87,18 +89,15 @@ func (b *Books) newIncident() {
 
 // recordEviction notes that surplus gave way, from which its cooldown is measured.
 func (b *Books) recordEviction(l *loss) {
-	if b.Status.Elasticity == nil {
-		b.Status.Elasticity = &v1alpha1.ElasticityStatus{}
-	}
+	// Status keeps whole seconds; rounding up keeps the cooldown from being shorter than asked.
+	b.NoteEviction(metav1.NewTime(b.Now.Add(time.Second - time.Nanosecond).Truncate(time.Second)))
 	e := b.Status.Elasticity
 	if !slices.Contains(e.Evicted, l.index) {
 		e.Evicted = append(e.Evicted, l.index)
 		slices.Sort(e.Evicted)
 	}
 	e.GaveWayTo = nil // ReleaseWorker sets it for an eviction by the operator.
-	// Status keeps whole seconds; rounding up keeps the cooldown from being shorter than asked.
-	t := metav1.NewTime(b.Now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
-	e.LastEvictionTime, e.LastEvictionReason = &t, text.ClipLine(l.eviction, 256)
+	e.LastEvictionReason = text.ClipLine(l.eviction, 256)
 }
 
 // countRestarts counts restarts against the budget, and fails the job if the budget is spent or the same failure comes twice.

@@ -14,6 +14,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
@@ -49,7 +50,7 @@ func StayOf(pod *corev1.Pod, place Place, cfg *config.Configuration, seen time.T
 			UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName,
 			Profile: place.Profile, Queue: place.Queue, Tier: TierOf(pod, cfg), Resources: resourcesOf(asked),
 		},
-		Begin: boundAt(pod), End: seen,
+		Begin: podstate.BoundTime(pod).Time, End: seen,
 	}
 	describePod(&s.Pod, pod, cfg)
 	if accelerator := acceleratorOf(asked, cfg); accelerator != "" {
@@ -203,16 +204,6 @@ func resourcesOf(asked corev1.ResourceList) ledger.Resources {
 // hasEnded tells whether a pod holds nothing any more, although it may still exist.
 func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// boundAt is when the scheduler bound the pod; its creation if no condition says so.
-func boundAt(pod *corev1.Pod) time.Time {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
-			return c.LastTransitionTime.Time
-		}
-	}
-	return pod.CreationTimestamp.Time
 }
 
 // endedAt is when the last container of a pod that has ended did; false where not all say so, as of a pod whose node is lost.

@@ -106,7 +106,7 @@ func words() []Case {
 	return []Case{
 		unknown("spec.cleanup.podPolicy", "Some", "None", "Running", "All"),
 		unknown("spec.elasticity.shrink.initiator", "Somebody", "Auto", "Scheduler", "Operator"),
-		unknown("spec.elasticity.growth.mode", "Some", "Always", "OnlyIfFits"),
+		unknown("spec.elasticity.growth.mode", "Some", "Always", "OnlyIfFits", "OnlyIfPays"),
 	}
 }
 

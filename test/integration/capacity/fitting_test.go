@@ -32,7 +32,7 @@ var _ = Describe("A job that creates only the surplus that fits", func() {
 
 	It("never has a worker that waits, and grows when room appears", func() {
 		s := newScenario("fitting", 5)
-		s.Submit(s.Job("a").Range(2, 8).Fitting())
+		s.Submit(s.Job("a").Range(2, 8).Fitting().Cooldown(0))
 		Eventually(s.Fetch("a")).Should(testutil.Train(5), "A takes the five slots")
 		Consistently(created(s)).WithTimeout(several).Should(HaveLen(5), "and asks for no sixth")
 
@@ -47,7 +47,7 @@ var _ = Describe("A job that creates only the surplus that fits", func() {
 		Eventually(s.Fetch("runs")).Should(testutil.Train(1), "one slot is taken")
 		s.Submit(s.Job("first").Range(8, 8))
 		Eventually(s.Fetch("first")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "a gang waits for eight slots")
-		s.Submit(s.Job("a").Range(2, 8).Fitting())
+		s.Submit(s.Job("a").Range(2, 8).Fitting().Cooldown(0))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A starts")
 		Consistently(s.Workers("a")).WithTimeout(several).Should(HaveLen(2), "and does not grow")
 		s.DeleteJob("first")
@@ -58,13 +58,13 @@ var _ = Describe("A job that creates only the surplus that fits", func() {
 		s := newScenario("fitting-impossible", 8)
 		s.Submit(s.Job("first").Range(9, 9))
 		Eventually(s.Fetch("first")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "a gang waits for nine of eight slots")
-		s.Submit(s.Job("a").Range(2, 8).Fitting())
+		s.Submit(s.Job("a").Range(2, 8).Fitting().Cooldown(0))
 		Eventually(s.Fetch("a")).Should(testutil.Train(8), "A uses what nobody else can use")
 	})
 
 	It("shares the room with another such job", func() {
 		s := newScenario("fitting-two", 9)
-		s.Submit(s.Job("a").Range(2, 8).Fitting(), s.Job("b").Range(2, 8).Fitting())
+		s.Submit(s.Job("a").Range(2, 8).Fitting().Cooldown(0), s.Job("b").Range(2, 8).Fitting().Cooldown(0))
 		for _, job := range []string{"a", "b"} {
 			Eventually(s.Fetch(job)).Should(testutil.HavePhase(v1alpha1.PhaseRunning), "%s starts", job)
 		}

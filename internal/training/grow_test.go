@@ -1,0 +1,87 @@
+package training
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/training/growth"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
+)
+
+// growing has a job of 2..8 whose core has run for long, of a mode, with a cooldown of 30 s, and room for so many surplus workers.
+func growing(t *testing.T, mode v1alpha1.GrowthMode, room int32) *simulator {
+	t.Helper()
+	w := newSimulator(t, 2, 8)
+	w.o.Job.Spec.Elasticity.Growth.Mode = mode
+	w.o.Job.Spec.Elasticity.Growth.CooldownSeconds = ptr.To[int32](30)
+	w.settle().run().settle().pass(jobstate.RestartTime).settle()
+	w.o.Verdict.SurplusLimit = room
+	return w
+}
+
+func TestATrickleOfRoomIsTakenInSteps(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1alpha1.GrowthOnlyIfFits, 0)
+	var sizes []int32
+	for range 24 { // One place each 5 s for 2 minutes.
+		w.o.Verdict.SurplusLimit = min(w.o.Verdict.SurplusLimit+1, 6)
+		w.step().run().step().pass(5 * time.Second)
+		if n := int32(len(w.indices())); len(sizes) == 0 || sizes[len(sizes)-1] != n {
+			sizes = append(sizes, n)
+		}
+	}
+	g.Expect(sizes).To(Equal([]int32{3, 8}), "the first at once, and what came since in one step")
+}
+
+func TestWaitingSurplusIsWithdrawnBetweenSteps(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1alpha1.GrowthOnlyIfFits, 6)
+	w.step().run(2, 3).step()
+	g.Expect(w.indices()).To(HaveLen(8), "the others may still be placed in this step")
+	w.pass(6 * time.Second).step().step()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
+	g.Expect(w.settle().status().Reason).To(Equal(v1alpha1.ReasonCoolingDown))
+	w.pass(31 * time.Second).step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{4, 5, 6, 7}))
+}
+
+func TestGrowthThatDoesNotPayWaits(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1alpha1.GrowthOnlyIfPays, 2)
+	w.o.Stay = growth.Stay{Held: 11 * time.Hour, Left: 239, Departures: 119}
+	w.settle()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1}))
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/" + v1alpha1.ReasonDoesNotPay))
+	g.Expect(w.status().Message).To(Equal("2 of 8 workers ready. 2 workers more fit, but would gain 240 and cost 240 GPU-seconds, " +
+		"so the job waits: surplus stays 3m0s in queue default, and a change of size keeps 2 workers from progress for 1m0s."))
+	w.o.Verdict.SurplusLimit = 4
+	w.step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{2, 3, 4, 5}), "two departures cost three restarts of 2, which 4 outweigh")
+}
+
+func TestARestartTakesWhatFitsAlong(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1alpha1.GrowthOnlyIfPays, 1)
+	w.step().run().settle()
+	g.Expect(w.indices()).To(HaveLen(3))
+	w.o.Verdict.SurplusLimit = 4
+	g.Expect(w.step().last.CreateWorkers).To(BeEmpty(), "it cools down")
+	w.deletePod(0).settle().run().settle()
+	g.Expect(w.indices()).To(HaveLen(6), "all meet again anyway")
+}
+
+func TestSizesComeInWholeSteps(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 9)
+	w.o.Job.Spec.Elasticity.Step, w.o.Verdict.SurplusLimit = 4, 7
+	w.trains()
+	g.Expect(w.indices()).To(HaveLen(6), "four beyond the core, of seven")
+	w.evict(5).settle()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "three of four train nothing")
+	g.Expect(w.status().Restarts).To(BeZero())
+	g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{2, 3, 4, 5}))
+}

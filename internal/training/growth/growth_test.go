@@ -1,0 +1,84 @@
+package growth
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestAStepPaysWhenSurplusStaysLongEnough(t *testing.T) {
+	g := NewWithT(t)
+	step := Step{Training: 4, Joining: 2, Devices: 1, Outage: time.Minute}
+	g.Expect(step.Weigh()).To(Equal(Worth{Gain: 7080, Cost: 480}), "an hour where nothing is known: 2 * (3600 - 60), 4 * 60 * 2")
+	step.Stay = Stay{Held: 11 * time.Hour, Left: 119, Departures: 59}
+	g.Expect(step.Stay.Expected()).To(Equal(6 * time.Minute))
+	g.Expect(step.Weigh()).To(Equal(Worth{Gain: 600, Cost: 480}), "both leave together: 2 * (360 - 60), 4 * 60 * 2")
+	g.Expect(step.Weigh().Pays()).To(BeTrue())
+	step.Outage = 2 * time.Minute
+	g.Expect(step.Weigh()).To(Equal(Worth{Gain: 480, Cost: 960}))
+	g.Expect(step.Weigh().Pays()).To(BeFalse())
+	step.Devices = 8
+	g.Expect(step.Weigh()).To(Equal(Worth{Gain: 8 * 480, Cost: 8 * 960}), "in device-seconds")
+	step.Stay.Held = time.Minute
+	g.Expect(step.Weigh().Gain).To(BeZero(), "surplus leaves before it has trained")
+}
+
+func TestCooldownDoublesWhileGainsAreLost(t *testing.T) {
+	g := NewWithT(t)
+	own, lost := 5*time.Minute, int32(0)
+	var cooldowns []time.Duration
+	for range 8 {
+		lost = CountQuickLosses(own, lost, time.Minute)
+		cooldowns = append(cooldowns, Cooldown(own, lost)/time.Minute)
+	}
+	g.Expect(cooldowns).To(Equal([]time.Duration{5, 10, 20, 40, 60, 60, 60, 60}), "in minutes; no longer than an hour")
+	g.Expect(CountQuickLosses(own, 3, 45*time.Minute)).To(Equal(int32(1)), "it stayed for two cooldowns of 20 minutes")
+	g.Expect(CountQuickLosses(own, 3, 100*time.Hour)).To(BeZero())
+	g.Expect(CountQuickLosses(0, 3, 0)).To(BeZero(), "without a cooldown none is doubled")
+	g.Expect(Cooldown(2*time.Hour, 5)).To(Equal(2*time.Hour), "a longer one is kept")
+}
+
+func TestAnHourHasAsManyGrowthsAsItMay(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)
+	var debt, next time.Time
+	for range 12 {
+		g.Expect(next).To(BeTemporally("<=", now))
+		debt, next = Spend(debt, now, 12)
+	}
+	g.Expect(next).To(Equal(now), "the thirteenth is the first that is left of the hour")
+	_, next = Spend(debt, now, 12)
+	g.Expect(next).To(Equal(now.Add(5*time.Minute)), "then one each five minutes")
+	_, next = Spend(debt, now.Add(3*time.Hour), 12)
+	g.Expect(next).To(BeTemporally("<", now.Add(3*time.Hour)), "what was spent long ago counts no more")
+}
+
+func TestMeterMeasuresTheLongestPauseAfterAChange(t *testing.T) {
+	g := NewWithT(t)
+	now, m, step := time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC), Meter{}, int64(0)
+	train := func(steps int) {
+		for range steps {
+			now, step = now.Add(2*time.Second), step+1
+			m.NoteProgress(step, now)
+		}
+	}
+	m.NoteChange(now)
+	train(10)
+	m.NoteChange(now)
+	train(5) // The agents have not seen the new worker yet.
+	now = now.Add(40 * time.Second)
+	m.NoteProgress(step-3, now) // Steps that are done again are no progress.
+	now = now.Add(20 * time.Second)
+	train(20)
+	_, count := m.Outage()
+	g.Expect(count).To(BeZero(), "it may still come")
+	train(20)
+	outage, count := m.Outage()
+	g.Expect([]any{outage, count}).To(Equal([]any{time.Minute, 1}))
+	train(100)
+	_, count = m.Outage()
+	g.Expect(count).To(Equal(1), "each change is measured once")
+	g.Expect(Smooth(0, time.Minute)).To(Equal(time.Minute))
+	g.Expect(Smooth(time.Minute, 2*time.Minute)).To(Equal(78 * time.Second))
+}
