@@ -188,6 +188,21 @@ func TestVictimsInOrder(t *testing.T) {
 	g.Expect(m.FindVictims(gangOf(5, 1), anybody)).To(BeEmpty(), "all surplus together is not enough, so nobody leaves")
 }
 
+func TestWhoLosesTheLeastWorkGoesFirst(t *testing.T) {
+	g := NewWithT(t)
+	lower, young, saved := surplus("a", "lower", 2, 1), surplus("a", "young", 2, 1), surplus("a", "saved", 2, 1)
+	lower.Surplus.Tier, lower.Surplus.WorkAtStake = 100, 9000
+	young.Surplus.Created, young.Surplus.WorkAtStake = born.Add(time.Hour), 500
+	saved.Surplus.WorkAtStake = 20
+	old := surplus("a", "old", 2, 1)
+	old.Surplus.WorkAtStake = 500
+	m := func() *Model { return cluster([]Node{nodeOf("a", 4)}, old, young, saved, lower) }
+	g.Expect(uids(m().FindVictims(gangOf(4, 1), anybody))).To(Equal([]string{"lower-2", "saved-2", "young-2", "old-2"}))
+	g.Expect(uids(m().FindVictims(gangOf(2, 1), anybody))).To(Equal([]string{"lower-2", "saved-2"}))
+	old.Surplus.Asked = true
+	g.Expect(uids(m().FindVictims(gangOf(2, 1), anybody))).To(Equal([]string{"lower-2", "old-2"}), "it is about to leave already")
+}
+
 func TestFewerVictimsBeatEarlierOnes(t *testing.T) {
 	m := cluster([]Node{nodeOf("a", 8), nodeOf("b", 8)},
 		surplus("a", "small", 9, 1), surplus("a", "small", 8, 1), surplus("a", "small", 7, 1), surplus("a", "small", 6, 1),
@@ -322,7 +337,7 @@ func randomCluster(random *rand.Rand, surplusPods int) (nodes []Node, pods []Pod
 			if surplusPods > 0 && random.IntN(4) > 0 {
 				surplusPods--
 				p := surplus(name, fmt.Sprintf("j%d", random.IntN(3)), int32(len(pods)), gpus)
-				p.Surplus.Tier = 100 * random.Int32N(3)
+				p.Surplus.Tier, p.Surplus.WorkAtStake = 100*random.Int32N(3), random.Int64N(3)
 				pods = append(pods, p)
 			} else {
 				pods = append(pods, used(name, gpus))

@@ -15,8 +15,8 @@ type Preemption struct {
 }
 
 // preempt chooses the jobs that must stop as a whole so that the gang fits, given that all surplus leaves that it may take: the
-// least important first, then the youngest. It returns no jobs if the gang may stop none, if all of them are not enough, or if
-// the gang is served without them, by surplus or by leaving pods.
+// least important first, then who loses the least work, then the youngest. It returns no jobs if the gang may stop none, if all
+// of them are not enough, or if the gang is served without them, by surplus or by leaving pods.
 func (m *Model) preempt(g *Gang, r *reach) (stopped []Running, served bool) {
 	if len(g.Preempts) == 0 || g.beyondModel() != "" {
 		return nil, false

@@ -64,6 +64,22 @@ func TestPreemptionTakesTheLeastImportantAndYoungest(t *testing.T) {
 	g.Expect(preemptedBy(s, modest)).To(BeEmpty(), "not every tier preempts")
 }
 
+func TestPreemptionTakesWhoLosesTheLeastWork(t *testing.T) {
+	g := NewWithT(t)
+	s := Snapshot{Nodes: []Node{nodeOf("a", 8)}}
+	for i, job := range []struct {
+		name, tier string
+		age        time.Duration
+		stake      int64
+	}{{"old", "low", 3 * time.Hour, 40}, {"young", "low", time.Hour, 900}, {"older", "low", 4 * time.Hour, 900}, {"mid", "mid", 0, 0}} {
+		runs(&s, job.name, job.tier, 2, job.age)
+		s.Running[i].WorkAtStake = job.stake
+	}
+	g.Expect(preemptedBy(s, important(2))).To(ConsistOf("old"), "it has just saved")
+	g.Expect(preemptedBy(s, important(4))).To(ConsistOf("old", "young"), "of those that lose the same the youngest")
+	g.Expect(preemptedBy(s, important(6))).To(ConsistOf("old", "young", "older"), "the tier comes first")
+}
+
 func TestPreemptionStopsNobodyWhoIsNotNeeded(t *testing.T) {
 	s := Snapshot{Nodes: []Node{nodeOf("a", 8)}}
 	runs(&s, "small", "low", 1, time.Hour)

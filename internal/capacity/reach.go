@@ -21,7 +21,7 @@ type reach struct {
 type circle struct {
 	// surplus leaves first.
 	surplus *crowd
-	// gangs may be stopped as a whole: the least important first, then the youngest.
+	// gangs may be stopped as a whole: the least important first, then who loses the least work, then the youngest.
 	gangs []Running
 	// everybody is the surplus and all these gangs.
 	everybody *crowd
@@ -61,7 +61,7 @@ func (m *Model) newCircle(g *Gang, leaves func(types.NamespacedName) bool) *circ
 		}
 	}
 	slices.SortFunc(c.gangs, func(a, b Running) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), b.Created.Compare(a.Created),
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.WorkAtStake, b.WorkAtStake), b.Created.Compare(a.Created),
 			cmp.Compare(a.Job.Namespace, b.Job.Namespace), cmp.Compare(a.Job.Name, b.Job.Name))
 	})
 	c.everybody = c.surplus.clone()

@@ -72,7 +72,9 @@ type Running struct {
 	// Tier is the name of the job's tier, and Priority its priority: the lowest is stopped first.
 	Tier     string
 	Priority int32
-	// Created is when the job was created: the youngest is stopped first.
+	// WorkAtStake is how many device-seconds of work the job loses when it stops: of one tier who loses the least is stopped first.
+	WorkAtStake int64
+	// Created is when the job was created: of those that lose the same the youngest is stopped first.
 	Created time.Time
 	// Unmodelled is true for a gang that asks for something the model does not cover. It is not stopped, because the model could not
 	// say when it may resume.
@@ -114,6 +116,11 @@ type Surplus struct {
 	Index int32
 	// Tier is the priority of the job's tier: the lowest goes first.
 	Tier int32
+	// Asked is true for one that was asked to leave before. It goes first of its tier, so that work that others save or do
+	// meanwhile makes no one else be asked in its place.
+	Asked bool
+	// WorkAtStake is how many device-seconds of work the job loses when one of its workers leaves: the least goes first.
+	WorkAtStake int64
 	// Created is when the job was created: the youngest goes first.
 	Created time.Time
 	// queue of the pod; New sets it.

@@ -28,10 +28,22 @@ import (
 // victims.
 const choiceLimit = 4096
 
-// compare orders victims: the lowest tier first, then the youngest job, then the highest index.
+// compare orders victims: the lowest tier first, then who was asked before, then the job that loses the least work, then the
+// youngest job, then the highest index.
 func (s *Surplus) compare(o *Surplus) int {
-	return cmp.Or(cmp.Compare(s.Tier, o.Tier), o.Created.Compare(s.Created), cmp.Compare(o.Index, s.Index),
+	return cmp.Or(cmp.Compare(s.Tier, o.Tier), compareTrueFirst(s.Asked, o.Asked), cmp.Compare(s.WorkAtStake, o.WorkAtStake),
+		o.Created.Compare(s.Created), cmp.Compare(o.Index, s.Index),
 		cmp.Compare(s.Job.Namespace, o.Job.Namespace), cmp.Compare(s.Job.Name, o.Job.Name))
+}
+
+func compareTrueFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // cost of a set of victims: first how many they are, then the sum of their ranks in the order of victims.
