@@ -57,6 +57,8 @@ type Arbiter struct {
 	idle     map[types.NamespacedName]time.Time
 	// asked is when others were first asked to leave for a waiting surplus worker.
 	asked map[types.UID]time.Time
+	// told is surplus that the last evaluation told to leave for waiting surplus.
+	told map[types.UID]bool
 	// grants are those of each profile.
 	grants map[string]admission.Grants
 	// offers are what the status of profiles shows.

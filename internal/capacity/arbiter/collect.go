@@ -84,6 +84,8 @@ type collector struct {
 	open map[string]bool
 	// runtimeClasses are those that pods may name.
 	runtimeClasses map[string]*nodev1.RuntimeClass
+	// crews are the running workers of each job.
+	crews map[types.NamespacedName]*crew
 	// masters are the PodGroups whose worker 0 is bound.
 	masters map[types.NamespacedName]bool
 	// stopping are the jobs that are being stopped as a whole.
@@ -97,6 +99,8 @@ type collector struct {
 	idle map[types.NamespacedName]time.Time
 	// asked is when others were first asked to leave for a waiting surplus worker.
 	asked map[types.UID]time.Time
+	// told is surplus that the evaluation before told to leave for waiting surplus.
+	told map[types.UID]bool
 }
 
 // collect reads the caches and makes the inputs of one evaluation.
@@ -112,6 +116,7 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 	}
 	c.collectClaims()
 	c.serveBound(bound)
+	a.told = nil
 	c.in.fairly = c.shareFairly
 	return c.in, nil
 }
@@ -119,7 +124,7 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 // readCaches lists all kinds from the caches and makes the snapshot.
 func (a *Arbiter) readCaches(ctx context.Context, now time.Time) (*collector, []corev1.Pod, []corev1.Node, error) {
 	c := &collector{
-		arbiter: a, now: now, served: a.served(), idle: map[types.NamespacedName]time.Time{},
+		arbiter: a, now: now, served: a.served(), told: a.told, idle: map[types.NamespacedName]time.Time{},
 		in: inputs{
 			dockets: map[string]*capacity.Docket{}, jobs: map[types.NamespacedName]bool{}, placed: map[types.NamespacedName]bool{},
 			served: map[types.NamespacedName]bool{}, mergeCores: map[types.NamespacedName]types.NamespacedName{},
@@ -128,6 +133,7 @@ func (a *Arbiter) readCaches(ctx context.Context, now time.Time) (*collector, []
 		merges:  map[types.NamespacedName]*v1alpha1.MergeJob{},
 		groups:  map[types.NamespacedName]gang.Membership{},
 		members: map[types.NamespacedName]*roll{}, open: map[string]bool{}, runtimeClasses: map[string]*nodev1.RuntimeClass{},
+		crews:   map[types.NamespacedName]*crew{},
 		masters: map[types.NamespacedName]bool{}, stopping: map[types.NamespacedName]bool{},
 		volumes: map[string]*corev1.PersistentVolume{}, volumeClaims: map[types.NamespacedName]*corev1.PersistentVolumeClaim{},
 	}
@@ -167,6 +173,7 @@ func (a *Arbiter) readCaches(ctx context.Context, now time.Time) (*collector, []
 	for i := range pods.Items {
 		c.addPod(&pods.Items[i], allocated)
 	}
+	c.weighWork(ctx)
 	for _, q := range gang.AllQueueLimits(queues) {
 		// A Queue without a state has not been seen by Volcano yet, and is about to open.
 		c.open[q.Name] = q.State == "" || q.State == gang.QueueOpen
@@ -212,10 +219,11 @@ func (c *collector) addPod(p *corev1.Pod, allocated map[string]capacity.Amounts)
 		}
 		return
 	}
-	if p.DeletionTimestamp == nil {
-		if _, index, ok := c.workerOf(p); ok && index == 0 {
+	if key, index, ok := c.workerOf(p); ok && p.DeletionTimestamp == nil {
+		if index == 0 {
 			c.masters[group] = true
 		}
+		c.joinCrew(key, index, p)
 	}
 	pod := c.boundPod(p, c.groups[group].Queue)
 	c.in.snapshot.Pods = append(c.in.snapshot.Pods, pod)
@@ -331,6 +339,7 @@ func (c *collector) surplusOf(p *corev1.Pod) *capacity.Surplus {
 	}
 	return &capacity.Surplus{
 		Job: key, UID: p.UID, Index: index, Tier: c.tierOf(c.jobs[key]).Priority, Created: c.jobs[key].CreationTimestamp.Time,
+		Asked: c.told[p.UID],
 	}
 }
 

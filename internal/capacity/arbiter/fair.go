@@ -67,6 +67,12 @@ func (c *collector) shareFairly(model *capacity.Model) (leave verdicts, again ti
 			c.asked[claim.Pods[0]] = c.now
 		}
 	}
+	c.arbiter.told = map[types.UID]bool{}
+	for _, v := range leave {
+		for _, uid := range v.GiveUp {
+			c.arbiter.told[uid] = true
+		}
+	}
 	return leave, again
 }
 

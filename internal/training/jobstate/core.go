@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
@@ -57,23 +58,43 @@ func (s *State) ActiveTime() time.Duration {
 
 // LostSince is since when work is lost if all workers go back to the last known checkpoint; nil if the core does not run, so that
 // no work was done. Without a checkpoint it is when the core began to run.
-func (s *State) LostSince() *metav1.Time {
-	if s.Status.RunningSince == nil {
+func (s *State) LostSince() *metav1.Time { return WorkLostSince(s.Status, s.checkpointDone(), s.Now) }
+
+// CheckpointTime is when worker 0 last saved a checkpoint in this attempt; zero if it told of none.
+func (s *State) CheckpointTime() time.Time {
+	return CheckpointTimeOf(s.Status, s.checkpointDone(), s.Now)
+}
+
+func (s *State) checkpointDone() int64 {
+	if len(s.At) == 0 || s.At[0] == nil {
+		return 0
+	}
+	return s.At[0].CheckpointDone
+}
+
+// WorkLostSince is LostSince of a job with that status, whose worker 0 has done as the number of its last checkpoint.
+func WorkLostSince(st *v1alpha1.ElasticTrainingJobStatus, done int64, now time.Time) *metav1.Time {
+	if st.RunningSince == nil {
 		return nil
 	}
-	since := *s.Status.RunningSince
-	if master := s.At[0]; master != nil {
-		// The annotation is written by the user's program. A time in the future is not believed, except for the one second by which
-		// the number of a request is ahead of the clock.
-		saved := time.Unix(master.CheckpointDone, 0)
-		if now := s.StatusTime(); saved.Equal(now.Add(time.Second)) {
-			saved = now.Time
-		}
-		if saved.After(since.Time) && !saved.After(s.Now) {
-			since = metav1.NewTime(saved)
-		}
+	since := *st.RunningSince
+	if saved := CheckpointTimeOf(st, done, now); saved.After(now) {
+		since = metav1.NewTime(now.Truncate(time.Second))
+	} else if !saved.IsZero() {
+		since = metav1.NewTime(saved)
 	}
 	return &since
+}
+
+// CheckpointTimeOf is when a checkpoint of that number was saved; zero for none that can be believed.
+func CheckpointTimeOf(st *v1alpha1.ElasticTrainingJobStatus, done int64, now time.Time) time.Time {
+	// The annotation is written by the user's program. A time in the future is not believed, except for the one second by which
+	// the number of a request is ahead of the clock, and a time before the core ran belongs to another attempt.
+	saved := time.Unix(done, 0)
+	if st.RunningSince == nil || !saved.After(st.RunningSince.Time) || saved.After(now.Truncate(time.Second).Add(time.Second)) {
+		return time.Time{}
+	}
+	return saved
 }
 
 // CheckpointGrace is how long workers that must leave wait for a checkpoint; 0 for not at all.
