@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
@@ -66,6 +67,14 @@ func nextRequest(s *jobstate.State, master *podstate.Worker) int64 {
 
 // requestNumber is the number of a request that is in status. Operators before the field existed used the time alone.
 func requestNumber(c *v1alpha1.CheckpointStatus) int64 { return cmp.Or(c.Number, c.RequestTime.Unix()) }
+
+// tellOfCheckpoint adds to a PodGroup when the training last saved.
+func (p *planner) tellOfCheckpoint(state *gang.State, g gang.Group) gang.Group {
+	if until := p.CheckpointAhead(); until > 0 {
+		p.requeueAfter(until)
+	}
+	return g.WithCheckpoint(p.CheckpointTime(), state)
+}
 
 // watchDepartures requests a checkpoint for workers that Volcano, a drain or a user has evicted. They still train until their
 // grace period ends, so worker 0 can save work that would otherwise be lost.

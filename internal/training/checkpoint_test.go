@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
@@ -220,4 +221,58 @@ func (m *planned) asksForALeave() bool {
 		}
 		return w.Index >= m.maximum() || slices.Contains(m.o.Verdict.GiveUp, w.UID) || w.Terminating || m.toldToLeave(&w)
 	})
+}
+
+// restored counts the writes of PodGroups within the time, in which worker 0 saves every so often.
+func (w *simulator) restored(within, every time.Duration) (writes int) {
+	for passed := time.Duration(0); passed < within; passed += every {
+		w.pass(every).change(0, func(p *podstate.Worker) { p.CheckpointDone = w.now.Unix() })
+		for range 2 {
+			w.step()
+			writes += len(w.last.RestoreGroups)
+		}
+	}
+	return writes
+}
+
+func TestPodGroupsTellOfTheLastCheckpoint(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 8).trains()
+	g.Expect(w.restored(time.Hour, 20*time.Minute)).To(Equal(2*3), "core and surplus, once for each checkpoint")
+	told := gang.Group{MinMember: 2, PriorityClass: w.last.Blueprint.CoreGroup().PriorityClass}
+	g.Expect(told.WithCheckpoint(time.Unix(w.worker(0).CheckpointDone, 0), nil).HasDrifted(*w.o.Core)).To(BeFalse())
+	g.Expect(w.restored(time.Hour, 10*time.Second)).To(BeNumerically("~", 2*60, 2), "once a minute")
+	w.pass(time.Minute).step().pass(time.Hour).step()
+	g.Expect(w.last.RestoreGroups).To(BeEmpty(), "at rest nothing is written")
+}
+
+func TestPodGroupsTellOfNoCheckpointThatIsNotBelieved(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 8).trains()
+	began := w.status().RunningSince.Time
+	w.pass(time.Hour)
+	for name, saved := range map[string]int64{
+		"before the attempt": began.Add(-time.Hour).Unix(), "never": 0, "beyond all times": math.MaxInt64,
+	} {
+		w.change(0, func(p *podstate.Worker) { p.CheckpointDone = saved }).step()
+		g.Expect(w.last.RestoreGroups).To(BeEmpty(), name)
+	}
+	w.change(0, func(p *podstate.Worker) { p.CheckpointDone = w.now.Add(5 * time.Minute).Unix() }).step()
+	g.Expect(w.last.RestoreGroups).To(BeEmpty(), "in the future")
+	g.Expect(w.last.RequeueAfter).To(BeNumerically("<=", 5*time.Minute), "which ends")
+	w.pass(5 * time.Minute).step()
+	g.Expect(w.last.RestoreGroups).To(HaveLen(2))
+}
+
+func TestPodGroupsKeepTheTimeThatANewWorker0DoesNotKnow(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 8).trains()
+	w.pass(time.Hour).change(0, func(p *podstate.Worker) { p.CheckpointDone = w.now.Unix() }).step()
+	saved := w.last.RestoreGroups[0].Group.LastCheckpoint
+	w.change(0, func(p *podstate.Worker) { p.CheckpointDone = 0 }).step()
+	g.Expect(w.last.RestoreGroups).To(BeEmpty())
+	w.o.Config.Tiers[0].Name, w.o.Job.Status.Attempt.Tier = "renamed", "renamed"
+	w.step()
+	g.Expect(w.last.RestoreGroups).To(HaveEach(HaveField("Group.LastCheckpoint", BeTemporally("==", saved))),
+		"a patch without it would take it away")
 }

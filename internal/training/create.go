@@ -18,8 +18,10 @@ func (p *planner) createCore() {
 	p.prepareWorkers()
 }
 
-// ensureGroup creates a PodGroup that is missing, and restores one that somebody changed.
+// ensureGroup creates a PodGroup that is missing, and restores one that somebody changed or that does not tell of the last
+// checkpoint.
 func (p *planner) ensureGroup(state *gang.State, g gang.Group) {
+	g = p.tellOfCheckpoint(state, g)
 	switch {
 	case state == nil:
 		p.d.CreateGroups = append(p.d.CreateGroups, g)

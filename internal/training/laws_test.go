@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/platform/text"
@@ -59,6 +60,7 @@ var laws = []struct {
 	{"the evicted are surplus, in order, each once", (*planned).evictedAreInOrder},
 	{"every condition, failure and event speaks in one line that fits, and of no time to come", (*planned).speaks},
 	{"what time alone changes is never in the past", (*planned).looksAhead},
+	{"PodGroups tell of no checkpoint to come", (*planned).tellsWhatIsSaved},
 	{"a job that is being deleted is left alone", (*planned).leavesTheDeletedAlone},
 }
 
@@ -119,6 +121,14 @@ func (m *planned) forcesTheStuck() bool {
 // calledBack tells whether a worker that succeeded is needed again.
 func calledBack(st *v1alpha1.ElasticTrainingJobStatus, w *podstate.Worker) bool {
 	return slices.ContainsFunc(st.Members, func(k v1alpha1.Member) bool { return k.UID == w.UID && k.IsLost() && !k.HasLeft() })
+}
+
+func (m *planned) tellsWhatIsSaved() bool {
+	groups := slices.Clone(m.d.CreateGroups)
+	for _, r := range m.d.RestoreGroups {
+		groups = append(groups, r.Group)
+	}
+	return !slices.ContainsFunc(groups, func(g gang.Group) bool { return g.LastCheckpoint.After(m.now.Add(time.Second)) })
 }
 
 func (m *planned) coreStays() bool {

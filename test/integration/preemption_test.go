@@ -1,11 +1,13 @@
 package integration
 
 import (
+	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -59,6 +61,14 @@ var _ = Describe("A checkpoint", func() {
 		worker := s.Worker("a", 0)
 		worker.Annotations[v1alpha1.AnnotationCheckpointDone] = worker.Annotations[v1alpha1.AnnotationCheckpointRequested]
 		Expect(s.Client.Update(s.Context(), worker)).To(Succeed(), "the training saved it")
+		number, err := strconv.ParseInt(worker.Annotations[v1alpha1.AnnotationCheckpointDone], 10, 64)
+		Expect(err).NotTo(HaveOccurred(), "the number is one")
+		for _, name := range []string{"a", "a-surplus"} {
+			Eventually(func() map[string]string {
+				return testutil.Get(s, &schedulingv1beta1.PodGroup{}, name).Annotations
+			}).Should(HaveKeyWithValue("volcano.sh/last-checkpoint-time", time.Unix(number, 0).UTC().Format(time.RFC3339)),
+				"PodGroup %s tells Volcano's plugins of it", name)
+		}
 		Eventually(s.Workers("a")).Should(ConsistOf(0, 1, 2), "worker 3 leaves")
 		Eventually(s.Fetch("a")).Should(And(testutil.Train(3), HaveField("Status.Checkpoint", BeNil()), testutil.HaveRestarts(0)),
 			"A trains on")

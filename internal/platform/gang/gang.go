@@ -27,6 +27,9 @@ const (
 
 	// taskPriority orders the tasks of a group for placement, reversed for eviction (scheduler/api/job_info.go).
 	taskPriority = "volcano.sh/task-priority"
+	// lastCheckpoint is when the training of a group last saved, in RFC 3339, for plugins that choose victims. The key is that of
+	// Volcano's pull request 5999, which no release has.
+	lastCheckpoint = "volcano.sh/last-checkpoint-time"
 	// highestTaskPriority is worker 0's; later workers count down from it and stay positive.
 	highestTaskPriority = 1 << 16
 )
@@ -68,6 +71,8 @@ type Group struct {
 	MinMember int32
 	// MinResources is what those members ask for together; nil for surplus.
 	MinResources corev1.ResourceList
+	// LastCheckpoint is when the training last saved a checkpoint; zero if that is not known.
+	LastCheckpoint time.Time
 }
 
 // PodGroup returns the group as an object to create.
@@ -75,6 +80,7 @@ func (g Group) PodGroup() client.Object {
 	pg := &schedulingv1beta1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: g.Namespace, Name: g.Name, Labels: g.Labels, OwnerReferences: []metav1.OwnerReference{g.Owner},
+			Annotations: g.annotations(),
 		},
 		Spec: schedulingv1beta1.PodGroupSpec{MinMember: g.MinMember, Queue: g.Queue, PriorityClassName: g.PriorityClass},
 	}
@@ -82,6 +88,13 @@ func (g Group) PodGroup() client.Object {
 		pg.Spec.MinResources = &g.MinResources
 	}
 	return pg
+}
+
+func (g Group) annotations() map[string]string {
+	if g.LastCheckpoint.IsZero() {
+		return nil
+	}
+	return map[string]string{lastCheckpoint: g.LastCheckpoint.UTC().Format(time.RFC3339)}
 }
 
 // Restore is a PodGroup whose fields somebody changed, to be patched back.
@@ -106,6 +119,8 @@ type State struct {
 	minMember     int32
 	minResources  corev1.ResourceList
 	priorityClass string
+	// lastCheckpoint is zero for a group without the annotation, or with one that is no time.
+	lastCheckpoint time.Time
 }
 
 // MinMember is how many members are placed all together or not at all.
@@ -123,6 +138,9 @@ func StateOf(o client.Object) State {
 	}
 	if pg.Spec.MinResources != nil {
 		s.minResources = *pg.Spec.MinResources
+	}
+	if saved, err := time.Parse(time.RFC3339, pg.Annotations[lastCheckpoint]); err == nil {
+		s.lastCheckpoint = saved
 	}
 	return s
 }
@@ -149,7 +167,7 @@ func unschedulable(pg *schedulingv1beta1.PodGroup) string {
 // HasDrifted is true if somebody changed the fields of the group that Tideline owns. The queue is not compared: Volcano's webhook
 // may rewrite it at creation, and a group keeps its queue. Fields that others added do not count.
 func (g Group) HasDrifted(s State) bool {
-	if g.MinMember != s.minMember || g.PriorityClass != s.priorityClass {
+	if g.MinMember != s.minMember || g.PriorityClass != s.priorityClass || g.hasSavedSince(s) {
 		return true
 	}
 	for name, want := range g.MinResources {
@@ -161,6 +179,25 @@ func (g Group) HasDrifted(s State) bool {
 		}
 	}
 	return false
+}
+
+// checkpointPace is how often the time of a checkpoint is written at most: a training may save every few seconds.
+const checkpointPace = time.Minute
+
+// hasSavedSince is true if the training saved in another minute than that of the checkpoint that the PodGroup tells of. So of each
+// minute one checkpoint is written, whenever it is looked at.
+func (g Group) hasSavedSince(s State) bool {
+	known, told := g.LastCheckpoint.Truncate(checkpointPace), s.lastCheckpoint.Truncate(checkpointPace)
+	return !g.LastCheckpoint.IsZero() && !known.Equal(told)
+}
+
+// WithCheckpoint is the group with the time of the last checkpoint; with what the PodGroup says of that if none is known now. The
+// new worker 0 of a training that has lost its old one knows of none, and what is left out of a patch would be removed.
+func (g Group) WithCheckpoint(saved time.Time, s *State) Group {
+	if g.LastCheckpoint = saved; saved.IsZero() && s != nil {
+		g.LastCheckpoint = s.lastCheckpoint
+	}
+	return g
 }
 
 // RestorePatch returns what to apply to a drifted PodGroup of that UID: only the fields Tideline owns, and nothing of status,
@@ -176,10 +213,14 @@ func (g Group) RestorePatch(uid types.UID) (map[string]any, error) {
 		}
 		spec["minResources"] = resources["minResources"]
 	}
+	metadata := map[string]any{"namespace": g.Namespace, "name": g.Name, "uid": string(uid)}
+	for key, value := range g.annotations() {
+		metadata["annotations"] = map[string]any{key: value} // There is one.
+	}
 	return map[string]any{
 		"apiVersion": PodGroupKind.GroupVersion().String(),
 		"kind":       PodGroupKind.Kind,
-		"metadata":   map[string]any{"namespace": g.Namespace, "name": g.Name, "uid": string(uid)},
+		"metadata":   metadata,
 		"spec":       spec,
 	}, nil
 }

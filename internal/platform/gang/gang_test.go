@@ -53,6 +53,29 @@ func TestRestorePatchesOwnFieldsOnly(t *testing.T) {
 	g.Expect(patch["spec"]).To(And(HaveLen(3), HaveKeyWithValue("minMember", int64(2)), Not(HaveKey("queue"))))
 }
 
+func TestLastCheckpoint(t *testing.T) {
+	g := NewWithT(t)
+	saved := time.Date(2026, 11, 20, 10, 0, 20, 0, time.FixedZone("", 3600))
+	at := func(after time.Duration) Group { return group().WithCheckpoint(saved.Add(after), nil) }
+	pg := at(0).PodGroup()
+	g.Expect(pg.GetAnnotations()).To(Equal(map[string]string{"volcano.sh/last-checkpoint-time": "2026-11-20T09:00:20Z"}))
+	g.Expect(group().PodGroup().GetAnnotations()).To(BeEmpty())
+	patch, err := at(0).RestorePatch("uid-1")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(patch["metadata"]).To(HaveKeyWithValue("annotations",
+		map[string]any{"volcano.sh/last-checkpoint-time": "2026-11-20T09:00:20Z"}))
+
+	state := StateOf(pg)
+	g.Expect(group().HasDrifted(state)).To(BeFalse(), "nothing newer is known")
+	g.Expect(at(30*time.Second).HasDrifted(state)).To(BeFalse(), "of each minute one is told")
+	g.Expect(at(40 * time.Second).HasDrifted(state)).To(BeTrue())
+	g.Expect(at(-time.Hour).HasDrifted(state)).To(BeTrue(), "a clock was put right")
+	g.Expect(at(0).HasDrifted(StateOf(group().PodGroup()))).To(BeTrue())
+	pg.SetAnnotations(map[string]string{"volcano.sh/last-checkpoint-time": "yesterday"})
+	g.Expect(at(0).HasDrifted(StateOf(pg))).To(BeTrue(), "somebody wrote nonsense")
+	g.Expect(group().WithCheckpoint(time.Time{}, &state)).To(HaveField("LastCheckpoint", BeTemporally("==", saved)))
+}
+
 func TestUnschedulableUntilScheduledLater(t *testing.T) {
 	g := NewWithT(t)
 	at := func(s int64) metav1.Time { return metav1.NewTime(time.Unix(s, 0)) }

@@ -65,6 +65,12 @@ func (s *State) CheckpointTime() time.Time {
 	return CheckpointTimeOf(s.Status, s.checkpointDone(), s.Now)
 }
 
+// CheckpointAhead is for how long the number of the last checkpoint is not believed yet, because the clock of worker 0 is ahead;
+// zero or less for no such time.
+func (s *State) CheckpointAhead() time.Duration {
+	return time.Unix(s.checkpointDone(), 0).Add(-aheadOfRequest).Sub(s.Now)
+}
+
 func (s *State) checkpointDone() int64 {
 	if len(s.At) == 0 || s.At[0] == nil {
 		return 0
@@ -86,12 +92,15 @@ func WorkLostSince(st *v1alpha1.ElasticTrainingJobStatus, done int64, now time.T
 	return &since
 }
 
+// aheadOfRequest is how far the number of a checkpoint may be ahead of the clock: by as much as that of a request is.
+const aheadOfRequest = time.Second
+
 // CheckpointTimeOf is when a checkpoint of that number was saved; zero for none that can be believed.
 func CheckpointTimeOf(st *v1alpha1.ElasticTrainingJobStatus, done int64, now time.Time) time.Time {
-	// The annotation is written by the user's program. A time in the future is not believed, except for the one second by which
-	// the number of a request is ahead of the clock, and a time before the core ran belongs to another attempt.
+	// The annotation is written by the user's program. A time in the future is not believed, and a time before the core ran belongs
+	// to another attempt.
 	saved := time.Unix(done, 0)
-	if st.RunningSince == nil || !saved.After(st.RunningSince.Time) || saved.After(now.Truncate(time.Second).Add(time.Second)) {
+	if st.RunningSince == nil || !saved.After(st.RunningSince.Time) || saved.After(now.Truncate(time.Second).Add(aheadOfRequest)) {
 		return time.Time{}
 	}
 	return saved
