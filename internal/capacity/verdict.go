@@ -19,10 +19,11 @@ type Verdict struct {
 	// Holders are the jobs whose surplus the gang could take, the largest first. It is empty for a gang that fits without them,
 	// now or once leaving pods are gone.
 	Holders []Holder
-	// SurplusLimit is how many surplus workers a job that creates only what fits may have in all: those that are placed, and its
-	// part of the free room. It is a total because a reconciler may read it twice before the workers it creates hold the room.
+	// SurplusLimit is how many surplus workers a job that creates only what fits may have in all, in whole steps: those that are
+	// placed, and its part of the free room. It is a total because a reconciler may read it twice before the workers it creates hold
+	// the room. It is less than what is placed if the rest of a step finds no room.
 	SurplusLimit int32
-	// Unjudged is true for a job that could grow and whose surplus the model does not cover, so that SurplusLimit says nothing.
+	// Unjudged is true for such a job whose workers the model does not cover, so that SurplusLimit says nothing.
 	Unjudged bool
 	// From are the jobs that make room for this one, by surplus or as a whole.
 	From []Holder
@@ -92,10 +93,15 @@ type Grower struct {
 	Gang
 	// Placed is how much surplus the job has on nodes.
 	Placed int32
+	// Step is by how many surplus workers the job changes its size; 0 stands for 1.
+	Step int32
 }
 
+// IsJudged is true for a grower whose workers the model covers.
+func (g *Grower) IsJudged() bool { return g.beyondModel() == "" }
+
 // LimitGrowth divides the free room among the growers, in the order of gangs. Waiting gangs come first: see reserve. It returns
-// how much surplus each grower may have in all.
+// how much surplus each grower may have in all. Room that is too little for a whole step is left to those behind.
 func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.NamespacedName]int32 {
 	rest := m.clone()
 	for _, g := range orderedGangs(waiting) {
@@ -105,10 +111,13 @@ func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.Namespa
 	slices.SortStableFunc(growers, func(a, b Grower) int { return a.comesBefore(&b.Gang) })
 	for i := range growers {
 		g := &growers[i]
-		limits[g.Job] = g.Placed
-		if part := min(rest.Ask(&g.Gang).Largest, g.Workers); part > 0 {
+		has := g.Placed
+		if g.Workers > 0 {
+			has += min(rest.Ask(&g.Gang).Largest, g.Workers)
+		}
+		limits[g.Job] = has - has%max(g.Step, 1)
+		if part := limits[g.Job] - g.Placed; part > 0 {
 			rest.placeWorkers(&g.Gang, part, freeOn)
-			limits[g.Job] += part
 		}
 	}
 	return limits

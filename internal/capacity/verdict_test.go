@@ -198,6 +198,41 @@ func TestShareGivesEachPartOfTheRoomOnce(t *testing.T) {
 	g.Expect(m.LimitGrowth(growers(), nil)).To(Equal(map[types.NamespacedName]int32{job("old"): 4, job("young"): 2}))
 }
 
+func TestGrowthIsInWholeSteps(t *testing.T) {
+	for name, c := range map[string]struct {
+		free           int64
+		placed, misses int32
+		old, young     int32
+	}{
+		"both steps of the first":                 {9, 0, 8, 8, 1},
+		"one step, and what is left goes to next": {7, 0, 8, 4, 3},
+		"too little for a step":                   {3, 0, 8, 0, 3},
+		"the rest of a step":                      {3, 6, 2, 8, 1},
+		"no rest of a step":                       {1, 6, 2, 4, 1},
+		"more than it misses":                     {9, 4, 4, 8, 5},
+		"nothing is missing":                      {2, 8, 0, 8, 2},
+		"more than it should have":                {2, 9, -1, 8, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := cluster([]Node{nodeOf("a", 20)}, used("a", 20-c.free))
+			growers := []Grower{
+				{Gang: *named("young", 9, time.Hour)}, {Gang: *named("old", c.misses, 2*time.Hour), Placed: c.placed, Step: 4},
+			}
+			NewWithT(t).Expect(m.LimitGrowth(growers, nil)).To(
+				Equal(map[types.NamespacedName]int32{job("old"): c.old, job("young"): c.young}))
+		})
+	}
+}
+
+func TestGrowersThatTheModelDoesNotCover(t *testing.T) {
+	g := NewWithT(t)
+	grower := Grower{Gang: *named("x", 4, time.Hour)}
+	g.Expect(grower.IsJudged()).To(BeTrue())
+	grower.Shape.Unmodelled = "host ports"
+	g.Expect(grower.IsJudged()).To(BeFalse())
+	g.Expect(cluster([]Node{nodeOf("a", 8)}).LimitGrowth([]Grower{grower}, nil)).To(HaveKeyWithValue(job("x"), int32(0)))
+}
+
 func TestWhoMayGrowWhileOthersWait(t *testing.T) {
 	gold, silver := nodeOf("a", 8), nodeOf("b", 8)
 	gold.Labels, silver.Labels = map[string]string{"metal": "gold"}, map[string]string{"metal": "silver"}

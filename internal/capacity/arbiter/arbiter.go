@@ -260,8 +260,10 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 			jobs[g.Job] = capacity.Verdict{Resume: true, Model: g.Model}
 			claiming = append(claiming, g)
 		}
-		for job, limit := range model.LimitGrowth(in.growers, claiming) {
-			jobs[job] = capacity.Verdict{SurplusLimit: limit}
+		limits := model.LimitGrowth(in.growers, claiming)
+		for i := range in.growers {
+			g := &in.growers[i]
+			jobs[g.Job] = capacity.Verdict{SurplusLimit: limits[g.Job], Unjudged: !g.IsJudged()}
 		}
 		for _, review := range reviews {
 			judged, standing, next := review.Decide()

@@ -314,9 +314,20 @@ func isCoreOf(g gang.Membership, job *v1alpha1.ElasticTrainingJob) bool {
 	return g.Owner != nil && g.Owner.UID == job.UID
 }
 
+// growsIfFits is true for a job that creates only surplus that fits: by its mode, or because it grows by several workers, which
+// are of use only together.
+func growsIfFits(job *v1alpha1.ElasticTrainingJob) bool {
+	switch job.Spec.Elasticity.Growth.Mode {
+	case v1alpha1.GrowthOnlyIfFits, v1alpha1.GrowthOnlyIfPays:
+		return true
+	case v1alpha1.GrowthAlways:
+	}
+	return job.Spec.Elasticity.Step > 1
+}
+
 // addGrower lists a job whose core is placed among the growers if it creates only the surplus that fits.
 func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) {
-	if job.Spec.Elasticity.Growth.Mode != v1alpha1.GrowthOnlyIfFits {
+	if !growsIfFits(job) {
 		return
 	}
 	st := &job.Status
@@ -324,5 +335,5 @@ func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1alp
 	ask := c.gangOf(key, queue, job)
 	ask.Workers = min(max(job.WantedReplicas(), st.Attempt.MinReplicas), st.Attempt.MaxReplicas) - st.Attempt.MinReplicas - placed
 	ask.Shape = c.shapeOf(job, st.Attempt.Model, 1)
-	c.in.growers = append(c.in.growers, capacity.Grower{Gang: *ask, Placed: placed})
+	c.in.growers = append(c.in.growers, capacity.Grower{Gang: *ask, Placed: placed, Step: job.Spec.Elasticity.Step})
 }

@@ -176,8 +176,9 @@ func (t *teams) surplusWanted(key types.NamespacedName, job *v1alpha1.ElasticTra
 		t.c.in.again = kube.SoonerOf(t.c.in.again, left)
 		wants -= int32(len(st.Elasticity.Evicted))
 	}
-	if job.Spec.Elasticity.Growth.Mode == v1alpha1.GrowthOnlyIfFits {
-		wants = min(wants, t.c.arbiter.VerdictFor(key).SurplusLimit)
+	v := t.c.arbiter.VerdictFor(key)
+	if growsIfFits(job) && (!v.Unjudged || job.Spec.Elasticity.Growth.Mode == v1alpha1.GrowthOnlyIfFits) {
+		wants = min(wants, v.SurplusLimit)
 	}
 	return max(wants, 0)
 }

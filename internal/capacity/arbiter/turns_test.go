@@ -321,6 +321,9 @@ func TestSurplusIsAllowedToWhoWouldCreateIt(t *testing.T) {
 		"one that creates what fits": {func(job *v1alpha1.ElasticTrainingJob) {
 			job.Spec.Elasticity.Growth.Mode = v1alpha1.GrowthOnlyIfFits
 		}, 0},
+		"one that creates what fits and pays": {func(job *v1alpha1.ElasticTrainingJob) {
+			job.Spec.Elasticity.Growth.Mode = v1alpha1.GrowthOnlyIfPays
+		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newFixture(t)

@@ -1,0 +1,78 @@
+package arbiter
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+)
+
+func TestWhoIsToldHowFarItMayGrow(t *testing.T) {
+	hostPort := func(job *v1alpha1.ElasticTrainingJob) {
+		job.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
+	}
+	grows := func(mode v1alpha1.GrowthMode, step int32) func(*v1alpha1.ElasticTrainingJob) {
+		return func(job *v1alpha1.ElasticTrainingJob) {
+			job.Spec.Elasticity.Growth.Mode, job.Spec.Elasticity.Step = mode, step
+		}
+	}
+	for name, c := range map[string]struct {
+		change  func(*v1alpha1.ElasticTrainingJob)
+		verdict *capacity.Verdict
+	}{
+		"Always":               {grows(v1alpha1.GrowthAlways, 1), nil},
+		"Always, in steps":     {grows(v1alpha1.GrowthAlways, 4), &capacity.Verdict{SurplusLimit: 4}},
+		"OnlyIfFits":           {grows(v1alpha1.GrowthOnlyIfFits, 1), &capacity.Verdict{SurplusLimit: 6}},
+		"OnlyIfPays":           {grows(v1alpha1.GrowthOnlyIfPays, 1), &capacity.Verdict{SurplusLimit: 6}},
+		"OnlyIfPays, in steps": {grows(v1alpha1.GrowthOnlyIfPays, 4), &capacity.Verdict{SurplusLimit: 4}},
+		"not judged": {func(job *v1alpha1.ElasticTrainingJob) {
+			hostPort(job)
+			grows(v1alpha1.GrowthOnlyIfPays, 1)(job)
+		}, &capacity.Verdict{Unjudged: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newFixture(t)
+			c.change(s.job("ctr", 20, 2))
+			a := s.arbiter()
+			_, err := a.evaluate(t.Context(), now)
+			g.Expect(err).NotTo(HaveOccurred())
+			verdict, told := a.jobs.verdicts[key("ctr")]
+			g.Expect(told).To(Equal(c.verdict != nil))
+			if told {
+				g.Expect(verdict).To(Equal(*c.verdict))
+			}
+		})
+	}
+}
+
+func TestAJobIsWokenWhenItsWorkersAreNotJudgedAnyMore(t *testing.T) {
+	g := NewWithT(t)
+	b := newBoard(soonPart)
+	b.replace(verdicts{key("ctr"): {}}, now)
+	g.Expect(b.replace(verdicts{key("ctr"): {Unjudged: true}}, now.Add(time.Second))).To(ConsistOf(key("ctr")))
+}
+
+func TestLimitsOfAProfileAllowWhatAJobThatIsNotJudgedWouldCreate(t *testing.T) {
+	for mode, surplus := range map[v1alpha1.GrowthMode]int32{v1alpha1.GrowthOnlyIfPays: 4, v1alpha1.GrowthOnlyIfFits: 0} {
+		t.Run(string(mode), func(t *testing.T) {
+			g := NewWithT(t)
+			s := newFixture(t)
+			s.capped(6, "")
+			job := s.job("ctr", 8, 2)
+			s.trains(job, time.Minute)
+			job.Spec.Owner, job.Spec.Elasticity.Growth.Mode = "alice", mode
+			job.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
+			a := s.arbiter()
+			for _, at := range []time.Time{now, now.Add(time.Second)} {
+				_, err := a.evaluate(t.Context(), at)
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			g.Expect(a.TurnOf(key("ctr")).Surplus).To(Equal(surplus))
+		})
+	}
+}
