@@ -190,10 +190,9 @@ func (a *ask) placeOn(on *node, n int32) {
 	a.subtractFrom(on.soon, n)
 }
 
-// victimsOfShapes finds victims for a gang of several shapes, with no victim that is not needed. Victims are the fewest for
-// each shape in turn, but not always for the whole gang.
-func (m *Model) victimsOfShapes(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
-	rank := m.rankSurplus(g, yields)
+// victimsOfShapes finds ranked victims for a gang of several shapes, with no victim that is not needed. Victims are the fewest
+// for each shape in turn, but not always for the whole gang.
+func (m *Model) victimsOfShapes(g *Gang, rank map[*Pod]int64) []*Pod {
 	// The node chosen for one worker may keep the others out. If so, surplus is taken in the order of victims until the gang fits.
 	if chosen := m.withoutUnneeded(g, m.victimsInTurn(g, rank)); len(chosen) > 0 {
 		return chosen
@@ -202,11 +201,11 @@ func (m *Model) victimsOfShapes(g *Gang, yields func(types.NamespacedName) bool)
 }
 
 // victimsInTurn finds the fewest victims for each worker in Apart, one after another, and then for all the others.
-func (m *Model) victimsInTurn(g *Gang, rank map[*Surplus]int64) []Surplus {
+func (m *Model) victimsInTurn(g *Gang, rank map[*Pod]int64) []*Pod {
 	rest, others := m.clone(), *g
 	others.Apart, others.Workers = nil, g.Workers-int32(len(g.Apart))
 	worker := rest.compile(&others.Shape)
-	var chosen []Surplus
+	var chosen []*Pod
 	for i := range g.Apart {
 		single := *g
 		single.Shape, single.Apart, single.Workers = g.Apart[i], nil, 1
@@ -226,34 +225,22 @@ func (m *Model) victimsInTurn(g *Gang, rank map[*Surplus]int64) []Surplus {
 
 // firstVictims is the shortest prefix of the ranked surplus, in the order of victims, with which the gang fits; all of it if
 // that is not enough.
-func (m *Model) firstVictims(g *Gang, rank map[*Surplus]int64) []Surplus {
-	inOrder := slices.SortedFunc(maps.Keys(rank), func(a, b *Surplus) int { return cmp.Compare(rank[a], rank[b]) })
-	all := make([]Surplus, len(inOrder))
-	for i, s := range inOrder {
-		all[i] = *s
-	}
-	pods, a := m.podsOf(all), m.compile(&g.Shape)
-	enough := sort.Search(len(all), func(n int) bool {
-		gone := m.newCrowd(nil)
-		for i := range all[:n+1] {
-			m.join(gone, []*Pod{pods[all[i].UID]})
-		}
-		return m.fitsWithout(g, &a, gone)
-	})
+func (m *Model) firstVictims(g *Gang, rank map[*Pod]int64) []*Pod {
+	all, a := slices.SortedFunc(maps.Keys(rank), comparePods), m.compile(&g.Shape)
+	enough := sort.Search(len(all), func(n int) bool { return m.fitsWithout(g, &a, m.newCrowd(all[:n+1])) })
 	return all[:min(enough+1, len(all))]
 }
 
 // withoutUnneeded drops chosen surplus without which the gang fits as well; nil if all of it is not enough. What comes last in
 // the order of victims is dropped first.
-func (m *Model) withoutUnneeded(g *Gang, chosen []Surplus) []Surplus {
-	slices.SortFunc(chosen, func(a, b Surplus) int { return a.compare(&b) })
-	pods := m.podsOf(chosen)
-	a, gone := m.compile(&g.Shape), m.newCrowd(slices.Collect(maps.Values(pods)))
+func (m *Model) withoutUnneeded(g *Gang, chosen []*Pod) []*Pod {
+	slices.SortFunc(chosen, comparePods)
+	a, gone := m.compile(&g.Shape), m.newCrowd(chosen)
 	if !m.fitsWithout(g, &a, gone) {
 		return nil
 	}
 	for i := len(chosen) - 1; i >= 0; i-- {
-		one := []*Pod{pods[chosen[i].UID]}
+		one := []*Pod{chosen[i]}
 		m.part(gone, one)
 		if m.fitsWithout(g, &a, gone) {
 			chosen = slices.Delete(chosen, i, i+1)
@@ -281,11 +268,18 @@ func (m *inventory) podsOf(all []Surplus) map[types.UID]*Pod {
 }
 
 // removeSurplus takes surplus off its nodes and out of its queues' allocations.
-func (m *Model) removeSurplus(victims []Surplus) {
+func (m *Model) removeSurplus(victims []*Pod) {
+	gone := make(map[*Pod]bool, len(victims))
+	for _, p := range victims {
+		gone[p] = true
+	}
 	for i := range m.nodes {
 		n := &m.nodes[i]
+		if !slices.ContainsFunc(n.surplus, func(p *Pod) bool { return gone[p] }) {
+			continue
+		}
 		n.surplus = slices.DeleteFunc(slices.Clone(n.surplus), func(p *Pod) bool {
-			if !slices.ContainsFunc(victims, func(v Surplus) bool { return v.UID == p.Surplus.UID }) {
+			if !gone[p] {
 				return false
 			}
 			m.release(n.free, p)

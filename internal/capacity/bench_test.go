@@ -126,3 +126,26 @@ func BenchmarkResume(b *testing.B) {
 		New(s).ChooseResumed(preempted, waiting)
 	}
 }
+
+// BenchmarkSteps has jobs that grow by four or eight workers on half of every node, and a gang that needs many of them.
+func BenchmarkSteps(b *testing.B) {
+	for _, workers := range []int32{4, 50, 500} {
+		s := Snapshot{Queues: []Queue{{Name: "default"}}}
+		for i := range benchNodes {
+			n := benchNode(i)
+			s.Nodes, s.Pods = append(s.Nodes, n), append(s.Pods, used(n.Name, 4))
+			for j := range 4 {
+				p := surplus(n.Name, fmt.Sprintf("j%02d", (4*i+j*j)%100), int32(4*i+j), 1)
+				p.Surplus.Step = int32(4 + i%2*4)
+				s.Pods = append(s.Pods, p)
+			}
+		}
+		b.Run(fmt.Sprintf("%d workers", workers), func(b *testing.B) {
+			for b.Loop() {
+				if len(New(s).FindVictims(gangOf(workers, 2), anybody)) == 0 {
+					b.Fatal("nothing leaves")
+				}
+			}
+		})
+	}
+}

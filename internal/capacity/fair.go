@@ -8,14 +8,17 @@ import (
 
 // ShareFairly moves places from surplus of queues above their share to waiting surplus of queues below theirs. Volcano reclaims
 // for gangs alone, so without this surplus would be shared by who came first. claims are the waiting surplus workers, each as a
-// gang of one. may returns whether surplus of a job may leave for a claim. A queue gives only what it has beyond its share, and
-// takes only up to its own, so that nothing is taken back again. It returns which surplus must leave, by job and with the job
-// that gets the place, and the claims that are served.
+// gang of one, or of what completes a step of its job. may returns whether surplus of a job may leave for a claim. A queue gives
+// only what it has beyond its share, and takes only up to its own, so that nothing is taken back again. It returns which surplus
+// must leave, by job and with the job that gets the place, and the claims that are served.
 func (m *Model) ShareFairly(
 	claims []*Gang, may func(claim *Gang, job types.NamespacedName) bool,
 ) (leave map[types.NamespacedName]Verdict, served []*Gang) {
 	rest, told := m.clone(), map[types.NamespacedName]Verdict{}
-	rest.claimed = maps.Clone(m.claimed)
+	rest.claimed, rest.outgoing = maps.Clone(m.claimed), maps.Clone(m.outgoing)
+	if rest.outgoing == nil {
+		rest.outgoing = map[string]Amounts{} // More may leave than a claim needs, and its room is for the next.
+	}
 	for _, g := range orderedGangs(claims) {
 		if !rest.underShare(g) {
 			continue

@@ -50,6 +50,19 @@ func (f *fairness) leave(n int, each int64) int {
 	return len(told[types.NamespacedName{Name: "search"}].GiveUp)
 }
 
+func TestTheRestOfAStepServesTheNextClaim(t *testing.T) {
+	f := newFairness(8, 8)
+	f.hold("search", "a", 8, 1, true)
+	f.hold("search", "b", 8, 1, true)
+	for i := range f.s.Pods {
+		f.s.Pods[i].Surplus.Step = 4
+	}
+	g := NewWithT(t)
+	g.Expect(f.leave(3, 1)).To(Equal(4))
+	g.Expect(f.leave(4, 1)).To(Equal(4), "one step makes room for all four")
+	g.Expect(f.leave(5, 1)).To(Equal(8))
+}
+
 func TestFairSurplus(t *testing.T) {
 	for name, c := range map[string]struct {
 		shares [2]int64

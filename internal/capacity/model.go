@@ -24,6 +24,8 @@ type Model struct {
 	workers map[types.NamespacedName][]*Pod
 	// holding counts the pods of each job on nodes, leaving ones included.
 	holding map[types.NamespacedName]int
+	// steps are the jobs that change their size by several workers at once; nil if none does.
+	steps map[types.NamespacedName]stepping
 	// placed is all surplus on nodes, leaving included.
 	placed map[types.UID]*Surplus
 	// outgoing is what leaving pods hold of each queue's limit; nil if no pod is leaving.
@@ -91,7 +93,7 @@ func New(s Snapshot) *Model {
 		m.addPod(&s.Pods[i])
 	}
 	for i := range m.nodes {
-		slices.SortFunc(m.nodes[i].surplus, func(a, b *Pod) int { return a.Surplus.compare(b.Surplus) })
+		slices.SortFunc(m.nodes[i].surplus, comparePods)
 	}
 	for _, q := range s.Queues {
 		m.queues[q.Name] = q
@@ -134,7 +136,10 @@ func (m *Model) addPod(p *Pod) {
 			}
 		}
 	}
-	if p.Surplus == nil {
+	if p.Surplus != nil && !p.Leaving {
+		m.countStep(p.Surplus)
+	}
+	if p.Surplus == nil || p.Kept {
 		return
 	}
 	p.Surplus.queue = p.Queue

@@ -71,7 +71,9 @@ func TestPreemptionTakesWhoLosesTheLeastWork(t *testing.T) {
 		name, tier string
 		age        time.Duration
 		stake      int64
-	}{{"old", "low", 3 * time.Hour, 40}, {"young", "low", time.Hour, 900}, {"older", "low", 4 * time.Hour, 900}, {"mid", "mid", 0, 0}} {
+	}{
+		{"old", "low", 3 * time.Hour, 40}, {"young", "low", time.Hour, 900}, {"older", "low", 4 * time.Hour, 900}, {"mid", "mid", 0, 0},
+	} {
 		runs(&s, job.name, job.tier, 2, job.age)
 		s.Running[i].WorkAtStake = job.stake
 	}

@@ -104,8 +104,10 @@ type Pod struct {
 	Queue string
 	// Leaving is true for a pod whose room will be free soon: it terminates, or its job is being stopped as a whole.
 	Leaving bool
-	// Surplus describes the pod as surplus; nil for a pod that no gang may take.
+	// Surplus describes the pod as surplus; nil for a pod that no gang may take. Kept is true for surplus that none may take yet: it
+	// only counts among the surplus of its job.
 	Surplus *Surplus
+	Kept    bool
 }
 
 // Surplus is a worker that may have to give way.
@@ -123,6 +125,8 @@ type Surplus struct {
 	WorkAtStake int64
 	// Created is when the job was created: the youngest goes first.
 	Created time.Time
+	// Step is by how many surplus workers the job changes its size: what stays is a multiple of it. 0 stands for 1.
+	Step int32
 	// queue of the pod; New sets it.
 	queue string
 }

@@ -175,21 +175,30 @@ func (m *Model) listHolders(g *Gang) []Holder {
 	if known, ok := m.held[key]; ok {
 		return known
 	}
-	workers := map[types.NamespacedName]int32{}
-	for _, n := range a.nodes {
-		for _, p := range n.surplus {
-			if m.mayTake(g, p) {
-				workers[p.Surplus.Job]++
+	// Where some of a step are on nodes that take the gang's workers, the whole step would leave.
+	here, all := map[types.NamespacedName]int32{}, map[types.NamespacedName]int32{}
+	takes := m.nodeSet(&a)
+	for i := range m.nodes {
+		for _, p := range m.nodes[i].surplus {
+			if !m.mayTake(g, p) {
+				continue
+			}
+			all[p.Surplus.Job]++
+			if takes[i] {
+				here[p.Surplus.Job]++
 			}
 		}
 	}
-	var all []Holder
-	for job, n := range workers {
-		all = append(all, Holder{Job: job, Workers: n})
+	var holders []Holder
+	for job, n := range here {
+		s := m.steps[job]
+		if n = min(s.atLeast(n), s.atMost(all[job])); n > 0 {
+			holders = append(holders, Holder{Job: job, Workers: n})
+		}
 	}
-	slices.SortFunc(all, func(a, b Holder) int {
+	slices.SortFunc(holders, func(a, b Holder) int {
 		return cmp.Or(cmp.Compare(b.Workers, a.Workers), cmp.Compare(a.Job.String(), b.Job.String()))
 	})
-	m.held[key] = all
-	return all
+	m.held[key] = holders
+	return holders
 }

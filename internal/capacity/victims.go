@@ -36,6 +36,8 @@ func (s *Surplus) compare(o *Surplus) int {
 		cmp.Compare(s.Job.Namespace, o.Job.Namespace), cmp.Compare(s.Job.Name, o.Job.Name))
 }
 
+func comparePods(a, b *Pod) int { return a.Surplus.compare(b.Surplus) }
+
 func compareTrueFirst(a, b bool) int {
 	switch {
 	case a == b:
@@ -66,7 +68,7 @@ type offer struct {
 
 // cheapestVictims is the cheapest set of ranked surplus that makes room for the whole gang. If the limit of the gang's queue is
 // in the way as well, surplus of that queue is added, and then the set is small but not proven to be the smallest.
-func (m *Model) cheapestVictims(g *Gang, a *ask, rank map[*Surplus]int64) []Surplus {
+func (m *Model) cheapestVictims(g *Gang, a *ask, rank map[*Pod]int64) []*Pod {
 	chosen, possible := m.makeRoom(g, a, rank)
 	if !possible {
 		return nil
@@ -74,12 +76,12 @@ func (m *Model) cheapestVictims(g *Gang, a *ask, rank map[*Surplus]int64) []Surp
 	if !m.withinLimit(g, m.newCrowd(chosen)) {
 		chosen = m.relieveLimit(g, a, rank, chosen)
 	}
-	slices.SortFunc(chosen, func(a, b *Pod) int { return a.Surplus.compare(b.Surplus) })
-	return surplusOf(chosen)
+	slices.SortFunc(chosen, comparePods)
+	return chosen
 }
 
 // makeRoom chooses the cheapest surplus whose leaving makes room on the nodes. possible is false if all surplus is not enough.
-func (m *inventory) makeRoom(g *Gang, a *ask, rank map[*Surplus]int64) (chosen []*Pod, possible bool) {
+func (m *inventory) makeRoom(g *Gang, a *ask, rank map[*Pod]int64) (chosen []*Pod, possible bool) {
 	missing := int(g.Workers - min(a.countRoom(soonOn), g.Workers))
 	// best[t] is the least cost at which the nodes so far gain t workers or more.
 	best := make([]cost, missing+1)
@@ -121,17 +123,17 @@ func (m *inventory) makeRoom(g *Gang, a *ask, rank map[*Surplus]int64) (chosen [
 }
 
 // relieveLimit adds surplus of the gang's own queue until the limit of the queue allows the gang; nil if all of it is not enough.
-func (m *Model) relieveLimit(g *Gang, a *ask, rank map[*Surplus]int64, chosen []*Pod) []*Pod {
+func (m *Model) relieveLimit(g *Gang, a *ask, rank map[*Pod]int64, chosen []*Pod) []*Pod {
 	gone := m.newCrowd(chosen)
 	var own []*Pod
 	for i := range m.nodes {
 		for _, p := range m.nodes[i].surplus {
-			if _, ok := rank[p.Surplus]; ok && p.Queue == g.Queue && !gone.pods[p] {
+			if _, ok := rank[p]; ok && p.Queue == g.Queue && !gone.pods[p] {
 				own = append(own, p)
 			}
 		}
 	}
-	byRank := func(a, b *Pod) int { return cmp.Compare(rank[a.Surplus], rank[b.Surplus]) }
+	byRank := func(a, b *Pod) int { return cmp.Compare(rank[a], rank[b]) }
 	slices.SortFunc(own, byRank)
 	for ; !m.withinLimit(g, gone); own = own[1:] {
 		if len(own) == 0 {
@@ -154,18 +156,13 @@ func (m *Model) relieveLimit(g *Gang, a *ask, rank map[*Surplus]int64, chosen []
 }
 
 // rankSurplus numbers, in the order of victims, the surplus that the gang may take, that yields, and that is not claimed yet.
-func (m *Model) rankSurplus(g *Gang, yields func(types.NamespacedName) bool) map[*Surplus]int64 {
-	rank := map[*Surplus]int64{}
-	for i, p := range m.takeableSurplus(g, yields) {
-		if !m.claimed[p.Surplus.UID] {
-			rank[p.Surplus] = int64(i)
-		}
-	}
-	return rank
+func (m *Model) rankSurplus(g *Gang, yields func(types.NamespacedName) bool) map[*Pod]int64 {
+	free := slices.DeleteFunc(m.takeableSurplus(g, yields), func(p *Pod) bool { return m.claimed[p.Surplus.UID] })
+	return rankOf(trimToSteps(free, m.unclaimedSteps()))
 }
 
 // takeableSurplus is the surplus that the gang may take, of jobs for which leaves returns true, in the order of victims. From
-// another queue it takes only what that queue has beyond its share, like Volcano's reclaim.
+// another queue it takes only what that queue has beyond its share, like Volcano's reclaim, and of each job only whole steps.
 func (m *Model) takeableSurplus(g *Gang, leaves func(types.NamespacedName) bool) []*Pod {
 	var all []*Pod
 	for i := range m.nodes {
@@ -175,9 +172,10 @@ func (m *Model) takeableSurplus(g *Gang, leaves func(types.NamespacedName) bool)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *Pod) int { return a.Surplus.compare(b.Surplus) })
+	slices.SortFunc(all, comparePods)
 	over := map[string]Amounts{}
-	return slices.DeleteFunc(all, func(p *Pod) bool { return p.Queue != g.Queue && !m.keepsShare(over, g, p) })
+	all = slices.DeleteFunc(all, func(p *Pod) bool { return p.Queue != g.Queue && !m.keepsShare(over, g, p) })
+	return trimToSteps(all, m.steps)
 }
 
 // keepsShare is true if the pod's queue keeps its share when this pod leaves after those before it. over is what each queue has
@@ -240,10 +238,10 @@ func (m *Model) heldBy(q *Queue, name corev1.ResourceName) int64 {
 }
 
 // offerOf computes what one node can gain, up to limit workers.
-func (m *inventory) offerOf(n *node, a *ask, rank map[*Surplus]int64, limit int) offer {
+func (m *inventory) offerOf(n *node, a *ask, rank map[*Pod]int64, limit int) offer {
 	var candidates []*Pod
 	for _, p := range n.surplus {
-		if _, ok := rank[p.Surplus]; ok {
+		if _, ok := rank[p]; ok {
 			candidates = append(candidates, p)
 		}
 	}
@@ -256,7 +254,7 @@ func (m *inventory) offerOf(n *node, a *ask, rank map[*Surplus]int64, limit int)
 		c := cost{count: int64(len(set))}
 		for _, p := range set {
 			m.release(free, p)
-			c.rank += rank[p.Surplus]
+			c.rank += rank[p]
 		}
 		o.consider(a.countFitting(free, math.MaxInt32), c, set)
 	}

@@ -260,8 +260,8 @@ func (c *collector) boundPod(p *corev1.Pod, queue string) capacity.Pod {
 	if key, _, ok := c.workerOf(p); ok {
 		pod.Job, pod.Leaving = key, c.stopping[key]
 	}
-	if pod.Surplus = c.surplusOf(p); pod.Surplus != nil && c.mayStay(p, pod.Surplus.Job) {
-		pod.Surplus = nil
+	if pod.Surplus = c.surplusOf(p); pod.Surplus != nil {
+		pod.Kept = c.mayStay(p, pod.Surplus.Job)
 	}
 	return pod
 }
@@ -339,7 +339,7 @@ func (c *collector) surplusOf(p *corev1.Pod) *capacity.Surplus {
 	}
 	return &capacity.Surplus{
 		Job: key, UID: p.UID, Index: index, Tier: c.tierOf(c.jobs[key]).Priority, Created: c.jobs[key].CreationTimestamp.Time,
-		Asked: c.told[p.UID],
+		Asked: c.told[p.UID], Step: c.jobs[key].Spec.Elasticity.Step,
 	}
 }
 

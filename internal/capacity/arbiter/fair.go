@@ -22,10 +22,53 @@ const (
 // shareFairly has surplus of queues above their share leave for waiting surplus of queues below theirs. It returns after what
 // time that changes though nothing else does.
 func (c *collector) shareFairly(model *capacity.Model) (leave verdicts, again time.Duration) {
-	var claims []*capacity.Gang
 	asked := c.arbiter.asked
 	c.asked = make(map[types.UID]time.Time, len(asked))
 	defer func() { c.arbiter.asked = c.asked }()
+	claims, again := c.fairClaims(asked)
+	if len(claims) == 0 {
+		return nil, again
+	}
+	waiting := map[string]int32{}
+	for _, claim := range claims {
+		waiting[claim.Queue] += claim.Workers
+	}
+	leave, served := model.ShareFairly(claims, func(claim *capacity.Gang, job types.NamespacedName) bool {
+		j := c.jobs[job]
+		if j == nil || j.Status.Queue == claim.Queue || !c.in.fair[j.Status.Queue] ||
+			j.Spec.Elasticity.Shrink.Initiator == v1alpha1.ShrinkByScheduler {
+			return false
+		}
+		if step := j.Spec.Elasticity.Step; step > 1 && step > waiting[claim.Queue] {
+			return false // More would leave than there are to take the places.
+		}
+		left := c.cooldownLeft(j)
+		if left > 0 {
+			again = kube.SoonerOf(again, left)
+		}
+		return left <= 0
+	})
+	for _, claim := range served {
+		for _, uid := range claim.Pods {
+			if _, is := asked[uid]; !is {
+				c.asked[uid] = c.now
+			}
+		}
+	}
+	c.arbiter.told = map[types.UID]bool{}
+	for _, v := range leave {
+		for _, uid := range v.GiveUp {
+			c.arbiter.told[uid] = true
+		}
+	}
+	return leave, again
+}
+
+// fairClaims makes gangs of the surplus that waits: of each worker one, or of as many as complete a step of their job. asked is
+// since when others are asked to leave for them.
+func (c *collector) fairClaims(asked map[types.UID]time.Time) (claims []*capacity.Gang, again time.Duration) {
+	open := map[types.NamespacedName]*capacity.Gang{} // by job: the claim that lacks workers
+	claimed := map[types.NamespacedName]int32{}       // by job: the workers of its claims
 	for _, p := range c.in.claims {
 		key, index, ours := c.workerOf(p)
 		group := c.groups[types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}]
@@ -41,39 +84,25 @@ func (c *collector) shareFairly(model *capacity.Model) (leave verdicts, again ti
 				continue // Others left for this pod before, and it was not placed.
 			}
 		}
-		claim := c.gangOf(key, group.Queue, c.jobs[key])
-		claim.Workers, claim.Shape, claim.Pods = 1, c.shapeOf(c.jobs[key], c.jobs[key].Status.Attempt.Model, index), []types.UID{p.UID}
+		job, claim := c.jobs[key], open[key]
+		if claim == nil {
+			claim = c.gangOf(key, group.Queue, job)
+			claim.Shape = c.shapeOf(job, job.Status.Attempt.Model, index)
+			if claim.Workers = 1; job.Spec.Elasticity.Step > 1 {
+				claim.Workers = job.Spec.Elasticity.Step - (c.rollOf(group.Key).bound+claimed[key])%job.Spec.Elasticity.Step
+			}
+			open[key] = claim
+			claimed[key] += claim.Workers
+		}
+		if claim.Pods = append(claim.Pods, p.UID); len(claim.Pods) < int(claim.Workers) {
+			continue
+		}
+		delete(open, key)
 		if claims = append(claims, claim); len(claims) == mostClaims {
 			break
 		}
 	}
-	if len(claims) == 0 {
-		return nil, again
-	}
-	leave, served := model.ShareFairly(claims, func(claim *capacity.Gang, job types.NamespacedName) bool {
-		j := c.jobs[job]
-		if j == nil || j.Status.Queue == claim.Queue || !c.in.fair[j.Status.Queue] ||
-			j.Spec.Elasticity.Shrink.Initiator == v1alpha1.ShrinkByScheduler {
-			return false
-		}
-		left := c.cooldownLeft(j)
-		if left > 0 {
-			again = kube.SoonerOf(again, left)
-		}
-		return left <= 0
-	})
-	for _, claim := range served {
-		if _, is := asked[claim.Pods[0]]; !is {
-			c.asked[claim.Pods[0]] = c.now
-		}
-	}
-	c.arbiter.told = map[types.UID]bool{}
-	for _, v := range leave {
-		for _, uid := range v.GiveUp {
-			c.arbiter.told[uid] = true
-		}
-	}
-	return leave, again
+	return claims, again
 }
 
 // cooldownLeft is how much of the job's cooldown is left; zero or less for none.

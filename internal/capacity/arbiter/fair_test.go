@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -42,6 +44,23 @@ func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
 					p.CreationTimestamp = metav1.NewTime(now.Add(-time.Second))
 				}
 			}
+		}, 0},
+		"a whole step": {func(_ *fixture, holder, _ *v1alpha1.ElasticTrainingJob) { holder.Spec.Elasticity.Step = 2 }, 2},
+		"not more than is beyond its share": {func(_ *fixture, holder, _ *v1alpha1.ElasticTrainingJob) {
+			holder.Spec.Elasticity.Step = 4
+		}, 0},
+		"not a step for fewer workers than it has": {func(s *fixture, holder, _ *v1alpha1.ElasticTrainingJob) {
+			holder.Spec.Elasticity.Step = 2
+			s.objects = slices.DeleteFunc(s.objects, func(o client.Object) bool {
+				return o.GetName() > "waiting-worker-2" && o.GetName() < "waiting-worker-9"
+			})
+		}, 0},
+		"for a whole step": {func(_ *fixture, _, waiting *v1alpha1.ElasticTrainingJob) { waiting.Spec.Elasticity.Step = 2 }, 2},
+		"not for less than a step": {func(_ *fixture, _, waiting *v1alpha1.ElasticTrainingJob) {
+			waiting.Spec.Elasticity.Step = 5
+		}, 0},
+		"not for a step beyond the share": {func(_ *fixture, _, waiting *v1alpha1.ElasticTrainingJob) {
+			waiting.Spec.Elasticity.Step = 3
 		}, 0},
 		"not while a gang of its queue waits": {func(s *fixture, _, _ *v1alpha1.ElasticTrainingJob) {
 			s.jobIn("search", "other", 4, 0)

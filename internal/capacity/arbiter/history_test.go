@@ -64,14 +64,15 @@ func TestRandomQueues(t *testing.T) {
 					mu.Lock()
 					sum.victims, sum.stops, sum.told = sum.victims+l.victims, sum.stops+l.stops, sum.told+l.told
 					sum.claimsEnded, sum.resumed = sum.claimsEnded+l.claimsEnded, sum.resumed+l.resumed
+					sum.stepped += l.stepped
 					mu.Unlock()
 				}
 			})
 		}
 	})
-	t.Logf("%d victims, %d stops, %d claims ended, %d told, %d resumed",
-		sum.victims, sum.stops, sum.claimsEnded, sum.told, sum.resumed)
-	if few := uint64(min(sum.victims, sum.stops, sum.claimsEnded, sum.told, sum.resumed)); histories >= 200 && few < histories/20 {
+	t.Logf("%d victims, %d choices of steps, %d stops, %d claims ended, %d told, %d resumed",
+		sum.victims, sum.stepped, sum.stops, sum.claimsEnded, sum.told, sum.resumed)
+	if few := uint64(min(sum.victims, sum.stepped, sum.stops, sum.claimsEnded, sum.told, sum.resumed)); histories >= 200 && few < histories/20 {
 		t.Errorf("TIDELINE_SEED=%d: the histories prove little", seed)
 	}
 }
@@ -91,7 +92,8 @@ func history(t *testing.T, c *rand.Rand, tell func(string, ...any)) *laws {
 	}
 	for range 2 { // These fill the nodes.
 		minimum := 1 + int32(c.IntN(2))
-		w.addTraining("low", "default", minimum, minimum+5, int64(1+c.IntN(2)), hindrance{})
+		t := w.addTraining("low", "default", minimum, minimum+5, int64(1+c.IntN(2)), hindrance{})
+		t.job.Spec.Elasticity.Step = pick[int32](c, 1, 1, 2, 5)
 	}
 	pass := func(by time.Duration) {
 		if err := w.advance(t.Context(), by); err != nil {
@@ -186,10 +188,13 @@ func (w *simulator) trainingComes(c *rand.Rand) string {
 		asks := requests(2)
 		t.job.Spec.Master = &v1alpha1.Master{Resources: &asks}
 	}
+	if more := t.job.Spec.MaxReplicas - minimum; more > 1 && c.IntN(2) == 0 {
+		t.job.Spec.Elasticity.Step = 2 + int32(c.IntN(int(more)-1))
+	}
 	t.job.Spec.Elasticity.Growth.Mode = pick(c, v1alpha1.GrowthAlways, v1alpha1.GrowthAlways, v1alpha1.GrowthOnlyIfFits)
 	t.grace = pick(c, 0, 5*time.Second, 5*time.Second, 90*time.Second, 30*time.Minute)
-	return fmt.Sprintf("training %s comes in queue %s, %d..%d, %s", t.job.Name, t.queue, minimum, t.job.Spec.MaxReplicas,
-		w.hindered[t.job.Name])
+	return fmt.Sprintf("training %s comes in queue %s, %d..%d by %d, %s", t.job.Name, t.queue, minimum, t.job.Spec.MaxReplicas,
+		max(1, t.job.Spec.Elasticity.Step), w.hindered[t.job.Name])
 }
 
 func (w *simulator) foreignComes(c *rand.Rand) string {

@@ -38,7 +38,7 @@ type laws struct {
 	ended map[types.NamespacedName]time.Time
 	owed  []debt
 	// What the histories tried.
-	victims, stops, claimsEnded, told, resumed int
+	victims, stops, claimsEnded, told, resumed, stepped int
 }
 
 // made is how many workers leave and trainings stop for a gang.
@@ -164,11 +164,11 @@ func (l *laws) begins(w *simulator, p *capacity.Promise, before made) {
 	}
 	// Trainings stop where all surplus that may leave is not enough, and surplus leaves where that is.
 	stops := len(p.Stopped) > before.stops
-	fits := func(spared string) bool {
+	fits := func(spared ...string) bool {
 		_, fits := w.seats(pods, w.queueOf(p.For.Name), func(pod *corev1.Pod) bool { return w.leavesFor(p, pod, stops, spared) })
 		return fits
 	}
-	if !fits("") {
+	if !fits() {
 		l.broke("for %s leave %v and stop %v, and even so it does not fit", p.For, p.Victims, p.Stopped)
 	}
 	if stops {
@@ -182,10 +182,76 @@ func (l *laws) begins(w *simulator, p *capacity.Promise, before made) {
 	}
 	l.victims += len(p.Victims)
 	for _, v := range p.Victims {
-		if fits(string(v.UID)) {
+		if w.stepOf(v.Job) == 1 && fits(string(v.UID)) {
 			l.broke("%s leaves for %s, which would fit without that", v.UID, p.For)
 		}
 	}
+	l.wholeSteps(w, p, slices.IndexFunc(pods, func(o *corev1.Pod) bool { return gpusOf(o) != gpusOf(pods[0]) }) < 0, fits)
+}
+
+// wholeSteps: what stays of a training's surplus is a multiple of its step, and no whole step leaves in vain. For a gang of several
+// shapes the model takes no pod that is not needed, but not the fewest.
+func (l *laws) wholeSteps(w *simulator, p *capacity.Promise, alike bool, fits func(...string) bool) {
+	leave := map[types.NamespacedName][]string{}
+	for _, v := range p.Victims { // in the order of victims: the last come last
+		leave[v.Job] = append(leave[v.Job], string(v.UID))
+	}
+	for job, uids := range leave {
+		step := w.stepOf(job)
+		if step == 1 {
+			continue
+		}
+		l.stepped++
+		if alone, all := w.remainder(job, []*capacity.Promise{p}), w.remainder(job, w.allPromises()); alone != 0 && all != 0 {
+			l.broke("%v leave for %s, and %d stay of %s, which grows by %d", uids, p.For, min(alone, all), job, step)
+		}
+		if spared := min(step, len(uids)); alike && (len(uids) > step || len(uids) == spared) && fits(uids[len(uids)-spared:]...) {
+			l.broke("%v leave for %s, which would fit without the last step of %s", uids, p.For, job)
+		}
+	}
+}
+
+// stepOf is by how many workers a training changes its size.
+func (w *simulator) stepOf(job types.NamespacedName) int {
+	for _, t := range w.trainings {
+		if t.job.Name == job.Name {
+			return int(max(1, t.job.Spec.Elasticity.Step))
+		}
+	}
+	return 1
+}
+
+// remainder is how many surplus workers of a training are beyond its last whole step, once those have left who are promised.
+func (w *simulator) remainder(job types.NamespacedName, promises []*capacity.Promise) int {
+	stay := 0
+	for _, pod := range w.pods {
+		t := w.trainingOf(pod)
+		if t == nil || t.job.Name != job.Name || !w.isSurplus(pod) || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil ||
+			hasEnded(pod) || !w.isReady(pod.Spec.NodeName) {
+			continue
+		}
+		if !slices.ContainsFunc(promises, func(p *capacity.Promise) bool {
+			return slices.ContainsFunc(p.Victims, func(v capacity.Surplus) bool { return v.UID == pod.UID })
+		}) {
+			stay++
+		}
+	}
+	return stay % w.stepOf(job)
+}
+
+func (w *simulator) isReady(node string) bool {
+	return slices.ContainsFunc(w.nodes, func(n *corev1.Node) bool {
+		return n.Name == node && n.Status.Conditions[0].Status == corev1.ConditionTrue
+	})
+}
+
+func (w *simulator) allPromises() (all []*capacity.Promise) {
+	for _, promises := range w.arbiter.promises {
+		for i := range promises.Standing {
+			all = append(all, &promises.Standing[i])
+		}
+	}
+	return all
 }
 
 // queueOf is the queue of a PodGroup.
@@ -206,21 +272,21 @@ func (w *simulator) othersFirst(key types.NamespacedName) bool {
 	})
 }
 
-// leavesFor tells of a pod whether it is gone once a promise is kept, but for the one victim or stopped training that is spared.
+// leavesFor tells of a pod whether it is gone once a promise is kept, but for the victims or the stopped training that are spared.
 // Where trainings stop, all surplus of the queue has left.
-func (w *simulator) leavesFor(p *capacity.Promise, pod *corev1.Pod, stops bool, spared string) bool {
+func (w *simulator) leavesFor(p *capacity.Promise, pod *corev1.Pod, stops bool, spared []string) bool {
 	t := w.trainingOf(pod)
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return pod.DeletionTimestamp.Sub(w.now) <= capacity.LongestLeave
-	case t == nil || string(pod.UID) == spared:
+	case t == nil || slices.Contains(spared, string(pod.UID)):
 		return false
 	case t.job.Status.Preemption != nil:
 		return true
 	case w.isSurplus(pod) && t.queue == w.queueOf(p.For.Name).name && stops:
 		return true
 	case slices.ContainsFunc(p.Stopped, func(h capacity.Holder) bool { return h.Job.Name == t.job.Name }):
-		return t.job.Name != spared
+		return !slices.Contains(spared, t.job.Name)
 	}
 	return slices.ContainsFunc(p.Victims, func(v capacity.Surplus) bool { return v.UID == pod.UID })
 }

@@ -1,0 +1,224 @@
+package capacity
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Some jobs change their size by several workers at once: their minimum and a multiple of a step can train. When some of their
+// surplus leaves, the rest of that step is of no use, and leaves too:
+//
+//	fewest victims for the gang -> the first job's part of them, and the rest of its step -> fewest victims with those gone -> ...
+//	-> of each job, from the last in the order of victims: the fewest steps with which the gang still fits
+//
+// Each job then gives the least that it can beside the others. TestWholeStepsLeave holds that to all subsets. The sum over
+// several jobs is not always the smallest: that would be a choice among all combinations of their steps.
+
+// stepping is the surplus of a job that changes its size by several workers at once.
+type stepping struct {
+	step int32
+	// staying is how many surplus workers are not leaving. Those on nodes that are not ready are about to be lost, and do not count.
+	staying int32
+}
+
+// countStep counts a surplus worker that stays.
+func (m *Model) countStep(s *Surplus) {
+	if s.Step <= 1 {
+		return
+	}
+	if m.steps == nil {
+		m.steps = map[types.NamespacedName]stepping{}
+	}
+	m.steps[s.Job] = stepping{step: s.Step, staying: m.steps[s.Job].staying + 1}
+}
+
+// atLeast is the least number of workers, n or more, after whose leaving whole steps stay.
+func (s stepping) atLeast(n int32) int32 {
+	if s.step <= 1 || n == 0 {
+		return n // The job changes its size by single workers, or keeps it.
+	}
+	return n + max(0, s.staying-n)%s.step
+}
+
+// atMost is the largest such number, n or fewer.
+func (s stepping) atMost(n int32) int32 {
+	if s.step <= 1 {
+		return n
+	}
+	if beyond := max(0, s.staying-n) % s.step; beyond > 0 {
+		n -= s.step - beyond
+	}
+	return max(0, n)
+}
+
+// unclaimedSteps are the steps without surplus that leaves for some gang already.
+func (m *Model) unclaimedSteps() map[types.NamespacedName]stepping {
+	if len(m.steps) == 0 || len(m.claimed) == 0 {
+		return m.steps
+	}
+	left := maps.Clone(m.steps)
+	for i := range m.nodes {
+		for _, p := range m.nodes[i].surplus {
+			if s, stepped := left[p.Surplus.Job]; stepped && m.claimed[p.Surplus.UID] {
+				s.staying--
+				left[p.Surplus.Job] = s
+			}
+		}
+	}
+	return left
+}
+
+// trimToSteps drops surplus that no gang can have, because the rest of its step must stay. The pods are in the order of victims,
+// and the last of each job are dropped.
+func trimToSteps(pods []*Pod, steps map[types.NamespacedName]stepping) []*Pod {
+	if len(steps) == 0 {
+		return pods
+	}
+	most := map[types.NamespacedName]int32{}
+	for _, p := range pods {
+		most[p.Surplus.Job]++
+	}
+	for job, n := range most {
+		most[job] = steps[job].atMost(n)
+	}
+	return slices.DeleteFunc(pods, func(p *Pod) bool {
+		most[p.Surplus.Job]--
+		return most[p.Surplus.Job] < 0
+	})
+}
+
+// fewestVictims are the fewest pods of ranked surplus that make room for the gang, whatever their jobs can do with the rest.
+func (m *Model) fewestVictims(g *Gang, rank map[*Pod]int64) []*Pod {
+	if len(g.Apart) > 0 {
+		return m.victimsOfShapes(g, rank)
+	}
+	a := m.compile(&g.Shape)
+	return m.cheapestVictims(g, &a, rank)
+}
+
+// mostWithout is without how many jobs a choice of steps is tried again.
+const mostWithout = 8
+
+// wholeVictims are few pods of ranked surplus that make room for the gang and leave whole steps of each job.
+func (m *Model) wholeVictims(g *Gang, rank map[*Pod]int64) []*Pod {
+	fewest, steps := m.fewestVictims(g, rank), m.unclaimedSteps()
+	if !slices.ContainsFunc(fewest, func(p *Pod) bool { return steps[p.Surplus.Job].step > 1 }) {
+		return fewest
+	}
+	chosen := m.completeSteps(g, fewest, rank, steps)
+	// What serves as single workers may be dear as whole steps, so the choice is tried without each of its jobs.
+	jobs := jobsOf(chosen)
+	if len(jobs) > mostWithout {
+		return chosen
+	}
+	for _, job := range jobs {
+		others := maps.Clone(rank)
+		maps.DeleteFunc(others, func(p *Pod, _ int64) bool { return p.Surplus.Job == job })
+		other := m.completeSteps(g, m.fewestVictims(g, others), others, steps)
+		if len(other) > 0 && len(other) < len(chosen) {
+			chosen, rank = other, others
+		}
+	}
+	return chosen
+}
+
+// completeSteps adds to the fewest victims the rest of their steps, and drops what is not needed then; nil if none would do.
+func (m *Model) completeSteps(g *Gang, fewest []*Pod, rank map[*Pod]int64, steps map[types.NamespacedName]stepping) []*Pod {
+	var chosen []*Pod
+	rest, rank := m.clone(), maps.Clone(rank)
+	for next := fewest; len(next) > 0; next = rest.fewestVictims(g, rank) {
+		// All that are whole steps already, or else one job with the rest of its step: that may be what the gang would take of others.
+		var more []*Pod
+		for _, job := range jobsOf(next) {
+			own, have := ofJob(next, job), len(ofJob(chosen, job))
+			if n := int(steps[job].atLeast(int32(have + len(own)))); n == have+len(own) {
+				more = append(more, own...)
+			}
+		}
+		if job := next[0].Surplus.Job; len(more) == 0 {
+			have := len(ofJob(chosen, job))
+			more = ofJob(next, job)
+			more = completeStep(more, slices.Collect(maps.Keys(rank)), int(steps[job].atLeast(int32(have+len(more))))-have)
+		}
+		chosen = append(chosen, more...)
+		rest.removeSurplus(more)
+		for _, p := range more {
+			delete(rank, p)
+		}
+	}
+	if a := m.compile(&g.Shape); !m.fitsWithout(g, &a, m.newCrowd(chosen)) {
+		return nil
+	}
+	return m.spareSteps(g, chosen, steps)
+}
+
+// jobsOf are the jobs of pods, each once, in the order of its first pod.
+func jobsOf(pods []*Pod) []types.NamespacedName {
+	var all []types.NamespacedName
+	for _, p := range pods {
+		if !slices.Contains(all, p.Surplus.Job) {
+			all = append(all, p.Surplus.Job)
+		}
+	}
+	return all
+}
+
+// spareSteps drops steps without which the gang fits as well, of the jobs that come last in the order of victims first.
+func (m *Model) spareSteps(g *Gang, chosen []*Pod, steps map[types.NamespacedName]stepping) []*Pod {
+	slices.SortFunc(chosen, comparePods)
+	judged := map[types.NamespacedName]bool{}
+	for _, last := range slices.Backward(slices.Clone(chosen)) {
+		job := last.Surplus.Job
+		if judged[job] {
+			continue
+		}
+		judged[job] = true
+		own := ofJob(chosen, job)
+		others := slices.DeleteFunc(slices.Clone(chosen), func(p *Pod) bool { return p.Surplus.Job == job })
+		rest := m.clone()
+		rest.removeSurplus(others)
+		var needed []*Pod
+		if a := rest.compile(&g.Shape); !rest.fitsWithout(g, &a, rest.newCrowd(nil)) {
+			needed = rest.fewestVictims(g, rankOf(own))
+			if len(needed) == 0 {
+				continue // Without a choice that is known to do, all of them leave.
+			}
+		}
+		if n := steps[job].atLeast(int32(len(needed))); int(n) < len(own) {
+			chosen = append(others, completeStep(needed, own, int(n))...)
+		}
+	}
+	slices.SortFunc(chosen, comparePods)
+	return chosen
+}
+
+// completeStep adds surplus of the same job to some of its pods, in the order of victims, until they are n.
+func completeStep(some, of []*Pod, n int) []*Pod {
+	if len(some) == 0 {
+		return nil
+	}
+	of = ofJob(of, some[0].Surplus.Job)
+	slices.SortFunc(of, comparePods)
+	some = slices.Clone(some)
+	for _, p := range of {
+		if len(some) < n && !slices.Contains(some, p) {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+func ofJob(pods []*Pod, job types.NamespacedName) []*Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p *Pod) bool { return p.Surplus.Job != job })
+}
+
+// rankOf ranks pods that are in the order of victims.
+func rankOf(pods []*Pod) map[*Pod]int64 {
+	rank := make(map[*Pod]int64, len(pods))
+	for i, p := range pods {
+		rank[p] = int64(i)
+	}
+	return rank
+}
