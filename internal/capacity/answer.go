@@ -107,8 +107,8 @@ func shortfall(g *Gang, limit Amounts) Amounts {
 
 // FindVictims is the smallest set of surplus whose leaving makes the gang fit, among jobs for which yields returns true. It is
 // empty if the gang fits already or once leaving pods are gone, if no set is enough, and if the model does not cover the gang.
-// For a gang with workers in Apart each victim is needed, but the set is not always the smallest. The same holds for jobs that
-// change their size by several workers at once, of which whole steps leave.
+// For a gang with workers in Apart each victim is needed, but the set is not always the smallest. The same holds where
+// jobs change their size by several workers at once, because whole steps of them leave.
 func (m *Model) FindVictims(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
 	if g.beyondModel() != "" {
 		return nil

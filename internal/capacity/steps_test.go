@@ -39,7 +39,7 @@ func TestTheRestOfAStepLeavesToo(t *testing.T) {
 		"of another job, without steps":     {of(pods(4), used("a", 3), surplus("a", "y", 9, 1)), 1, []string{"y-9"}},
 		"a step, though one of it must stay": {
 			of(pods(8)[1:], kept(pods(8)[0])), 1, []string{"x-9", "x-8", "x-7", "x-6"}},
-		"not a step of which one must stay": {of(pods(8)[1:], kept(pods(8)[0])), 5, []string{}},
+		"not a step if one of it must stay": {of(pods(8)[1:], kept(pods(8)[0])), 5, []string{}},
 		"surplus that leaves already counts as gone": {
 			of(pods(8)[:6], leaves(pods(8)[6]), leaves(pods(8)[7])), 3, []string{"x-7", "x-6"}},
 	} {

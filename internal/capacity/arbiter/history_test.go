@@ -72,7 +72,8 @@ func TestRandomQueues(t *testing.T) {
 	})
 	t.Logf("%d victims, %d choices of steps, %d stops, %d claims ended, %d told, %d resumed",
 		sum.victims, sum.stepped, sum.stops, sum.claimsEnded, sum.told, sum.resumed)
-	if few := uint64(min(sum.victims, sum.stepped, sum.stops, sum.claimsEnded, sum.told, sum.resumed)); histories >= 200 && few < histories/20 {
+	few := uint64(min(sum.victims, sum.stepped, sum.stops, sum.claimsEnded, sum.told, sum.resumed))
+	if histories >= 200 && few < histories/20 {
 		t.Errorf("TIDELINE_SEED=%d: the histories prove little", seed)
 	}
 }

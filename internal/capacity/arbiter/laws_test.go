@@ -189,8 +189,8 @@ func (l *laws) begins(w *simulator, p *capacity.Promise, before made) {
 	l.wholeSteps(w, p, slices.IndexFunc(pods, func(o *corev1.Pod) bool { return gpusOf(o) != gpusOf(pods[0]) }) < 0, fits)
 }
 
-// wholeSteps: what stays of a training's surplus is a multiple of its step, and no whole step leaves in vain. For a gang of several
-// shapes the model takes no pod that is not needed, but not the fewest.
+// wholeSteps: what stays of a training's surplus is a multiple of its step, and no whole step leaves in vain. For a gang of
+// several shapes the model takes no pod that is not needed, but not the fewest.
 func (l *laws) wholeSteps(w *simulator, p *capacity.Promise, alike bool, fits func(...string) bool) {
 	leave := map[types.NamespacedName][]string{}
 	for _, v := range p.Victims { // in the order of victims: the last come last
@@ -272,8 +272,8 @@ func (w *simulator) othersFirst(key types.NamespacedName) bool {
 	})
 }
 
-// leavesFor tells of a pod whether it is gone once a promise is kept, but for the victims or the stopped training that are spared.
-// Where trainings stop, all surplus of the queue has left.
+// leavesFor tells of a pod whether it is gone once a promise is kept, but for the victims or the stopped training that are
+// spared. Where trainings stop, all surplus of the queue has left.
 func (w *simulator) leavesFor(p *capacity.Promise, pod *corev1.Pod, stops bool, spared []string) bool {
 	t := w.trainingOf(pod)
 	switch {

@@ -53,7 +53,9 @@ func TestWhoLosesTheLeastWorkGivesWay(t *testing.T) {
 				p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("3")}
 			}
 		}, "old-worker-3"},
-		"one that does not train": {func(s *fixture, _, young *v1alpha1.ElasticTrainingJob) { s.trains(young, time.Minute) }, "old-worker-3"},
+		"one that does not train": {func(s *fixture, _, young *v1alpha1.ElasticTrainingJob) {
+			s.trains(young, time.Minute)
+		}, "old-worker-3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -184,8 +184,8 @@ func (g Group) HasDrifted(s State) bool {
 // checkpointPace is how often the time of a checkpoint is written at most: a training may save every few seconds.
 const checkpointPace = time.Minute
 
-// hasSavedSince is true if the training saved in another minute than that of the checkpoint that the PodGroup tells of. So of each
-// minute one checkpoint is written, whenever it is looked at.
+// hasSavedSince is true if the training saved in another minute than that of the checkpoint that the PodGroup tells of. So of
+// each minute one checkpoint is written, whenever it is looked at.
 func (g Group) hasSavedSince(s State) bool {
 	known, told := g.LastCheckpoint.Truncate(checkpointPace), s.lastCheckpoint.Truncate(checkpointPace)
 	return !g.LastCheckpoint.IsZero() && !known.Equal(told)

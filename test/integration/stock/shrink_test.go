@@ -188,6 +188,39 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 		Expect(toldToLeave(s)()).To(HaveLen(5), "as many left as were needed")
 	})
 
+	It("takes surplus of the older job that has just saved, and not of the younger that has not", func() {
+		s := newScenario("stock-saved", 8)
+		for _, name := range []string{"old", "young"} {
+			s.Submit(s.Job(name).Range(2, 4).ShrinkBy(v1alpha1.ShrinkByOperator))
+			Eventually(s.Fetch(name)).Should(testutil.Train(4), "%s trains, with two surplus workers", name)
+		}
+		saved := max(time.Now().Unix(), s.Read("young").Status.RunningSince.Unix()+1)
+		s.Patch(s.Worker("old", 0), fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, v1alpha1.AnnotationCheckpointDone, saved))
+		Eventually(func() map[string]string {
+			return testutil.Get(s, &schedulingv1beta1.PodGroup{}, "old").Annotations
+		}).Should(HaveKey("volcano.sh/last-checkpoint-time"), "the operator knows of the checkpoint")
+
+		s.Submit(starving(s, "b").Range(2, 2))
+		Eventually(s.Fetch("b")).Should(testutil.Train(2), "B starts")
+		Expect(toldToLeave(s)()).To(ConsistOf(HaveField("Name", "old-worker-2"), HaveField("Name", "old-worker-3")),
+			"the older job loses the least work")
+		Expect(s.Read("young")).To(testutil.Train(4), "the younger keeps its workers")
+	})
+
+	It("lets a whole step of surplus leave for one worker", func() {
+		s := newScenario("stock-step", 8)
+		before := fill(s, s.Job("a").With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Elasticity.Step = 3 }))
+		s.Submit(starving(s, "b").Range(1, 1))
+		Eventually(s.Fetch("b")).Should(testutil.Train(1), "B starts")
+		Eventually(s.Fetch("a")).Should(testutil.Train(5), "A has its core and a step")
+		Expect(toldToLeave(s)()).To(ConsistOf(HaveField("Name", "a-worker-5"), HaveField("Name", "a-worker-6"),
+			HaveField("Name", "a-worker-7")), "the rest of the step left too")
+		now := s.UIDs("a")
+		for i := range 5 {
+			Expect(now).To(HaveKeyWithValue(i, before[i]), "worker %d keeps its pod", i)
+		}
+	})
+
 	It("leaves surplus alone whose job leaves it to Volcano", func() {
 		s := newScenario("stock-scheduler", 8)
 		before := fill(s, s.Job("a").ShrinkBy(v1alpha1.ShrinkByScheduler))
