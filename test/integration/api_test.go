@@ -24,11 +24,15 @@ import (
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
-// What Kubernetes' own tools and controllers do with Tideline's kinds.
-var _ = Describe("The API", func() {
+// With webhooks the same holds: webhook_test.go.
+var _ = Describe("The API", func() { keepAPI(newScenario) })
+
+// keepAPI has the specs of what Kubernetes' own tools and controllers do with Tideline's kinds, for a user with the role edit.
+func keepAPI(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 	It("lets kubectl scale and an autoscaler set a target, and neither overwrites the user's range", func() {
-		s := newScenario("scale", 8)
-		s.Submit(s.Job("a").Range(2, 8))
+		s := scenario("scale", 8)
+		hers := as(s, engineer, "edit")
+		Expect(hers.Create(s.Context(), s.Job("a").Range(2, 8).Obj())).To(Succeed(), "a user submits A")
 		Eventually(s.Fetch("a")).Should(testutil.Train(8), "A fills the room")
 		kubectl(s, "scale", "etj/a", "--replicas=4")
 		Eventually(s.Fetch("a")).Should(And(testutil.Train(4), testutil.HaveRestarts(0),
@@ -36,7 +40,7 @@ var _ = Describe("The API", func() {
 		kubectl(s, "scale", "etj/a", "--replicas=1")
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A keeps its core")
 
-		s.Create(&autoscalingv2.HorizontalPodAutoscaler{
+		Expect(hers.Create(s.Context(), &autoscalingv2.HorizontalPodAutoscaler{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "a"},
 			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 				ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{
@@ -44,14 +48,25 @@ var _ = Describe("The API", func() {
 				},
 				MinReplicas: ptr.To[int32](6), MaxReplicas: 7,
 			},
-		})
+		})).To(Succeed(), "the user sets an autoscaler on it")
 		Eventually(s.Fetch("a")).Should(And(testutil.Train(6), HaveField("Spec.Replicas", int32(6)),
 			HaveField("Spec.MinReplicas", int32(2)), HaveField("Spec.MaxReplicas", int32(8))), "the autoscaler asks for six")
 	})
 
+	It("lets kubectl scale set how many pods a merge has at least, within its maximum", func() {
+		s := scenario("scale-merge")
+		suspended := mergeOf(s).Pods(1, 4).With(func(spec *v1alpha1.MergeJobSpec) { spec.Suspend = true }).Obj()
+		Expect(as(s, engineer, "edit").Create(s.Context(), suspended)).To(Succeed(), "a user submits a merge")
+		kubectl(s, "scale", "mergejob/a", "--replicas=3")
+		Expect(s.ReadMerge("a").Spec).To(And(HaveField("MinReplicas", int32(3)), HaveField("MaxReplicas", int32(4))))
+		Expect(kubectlRefused(s, "scale", "mergejob/a", "--replicas=5")).To(ContainSubstring(
+			"minReplicas (5) must not exceed maxReplicas (4): lower minReplicas or raise maxReplicas"), "the ceiling is the user's")
+	})
+
 	It("lets nodes be drained that surplus is on, and protects the core by a PodDisruptionBudget", func() {
-		s := newScenario("drain", 4)
-		s.Submit(s.Job("a").Range(2, 8).Cooldown(time.Hour))
+		s := scenario("drain", 4)
+		hers := as(s, engineer, "edit")
+		Expect(hers.Create(s.Context(), s.Job("a").Range(2, 8).Cooldown(time.Hour).Obj())).To(Succeed(), "a user submits A")
 		Eventually(s.Fetch("a")).Should(testutil.Train(4), "the cluster is full")
 		budget := func(name string, spec policyv1.PodDisruptionBudgetSpec) *policyv1.PodDisruptionBudget {
 			spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelJob: "a"}}
@@ -63,18 +78,19 @@ var _ = Describe("The API", func() {
 				return b, s.Client.Get(s.Context(), client.ObjectKey{Namespace: s.Namespace, Name: name}, b)
 			}
 		}
-		s.Create(budget("some", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(1))}))
+		some := budget("some", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(1))})
+		Expect(hers.Create(s.Context(), some)).To(Succeed(), "the user lets one worker be missing")
 		Eventually(allowed("some")).Should(HaveField("Status.DisruptionsAllowed", BeNumerically(">=", 1)),
 			"surplus that found no room keeps no drain waiting")
-		s.Delete(budget("some", policyv1.PodDisruptionBudgetSpec{}))
+		Expect(hers.Delete(s.Context(), some)).To(Succeed())
 
-		s.Patch(s.Read("a"), `{"spec":{"maxReplicas":4}}`)
+		Expect(edit(s, hers, s.Read("a"), `{"spec":{"maxReplicas":4}}`)()).To(Succeed(), "the user lowers the maximum")
 		Eventually(s.Workers("a")).Should(Equal([]int{0, 1, 2, 3}), "no other surplus waits for the room")
-		s.Create(budget("core", policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(2))}))
+		core := budget("core", policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(2))})
+		Expect(hers.Create(s.Context(), core)).To(Succeed(), "and protects the core")
 		Eventually(allowed("core")).Should(HaveField("Status.DisruptionsAllowed", int32(2)), "the surplus may leave")
 		evict := func(i int) error {
-			pod := s.Worker("a", i)
-			return s.Client.SubResource("eviction").Create(s.Context(), pod, &policyv1.Eviction{})
+			return hers.SubResource("eviction").Create(s.Context(), s.Worker("a", i), &policyv1.Eviction{})
 		}
 		Expect(evict(3)).To(Succeed(), "surplus is drained")
 		Eventually(allowed("core")).Should(HaveField("Status.DisruptionsAllowed", int32(1)))
@@ -85,12 +101,11 @@ var _ = Describe("The API", func() {
 	})
 
 	It("lets a suspended job be changed, and keeps a running one as its pods are", func() {
-		s := newScenario("edit", 2)
-		s.Submit(s.Job("a").Range(2, 2))
+		s := scenario("edit", 2)
+		hers := as(s, engineer, "edit")
+		Expect(hers.Create(s.Context(), s.Job("a").Range(2, 2).Obj())).To(Succeed(), "a user submits A")
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
-		change := func(json string) error {
-			return s.Client.Patch(s.Context(), s.Read("a"), client.RawPatch("application/merge-patch+json", []byte(json)))
-		}
+		change := func(json string) error { return edit(s, hers, s.Read("a"), json)() }
 		selector := fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/hostname":%q}}}}}`, s.Node(0))
 		Expect(change(selector)).To(MatchError(ContainSubstring(
 			"spec.template: Invalid value: template cannot change while workers may run, because pods follow it only when they are " +
@@ -100,7 +115,7 @@ var _ = Describe("The API", func() {
 		Expect(change(`{"spec":{"framework":{"nprocPerNode":1}}}`)).To(Succeed(), "what it has anyway")
 		Expect(change(`{"spec":{"framework":{"nprocPerNode":null}}}`)).To(Succeed(), "and left out again")
 
-		s.Patch(s.Read("a"), suspend)
+		Expect(change(suspend)).To(Succeed(), "the user suspends it")
 		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1alpha1.PhaseSuspended))
 		Eventually(s.Remains).Should(ConsistOf("ElasticTrainingJob a", "Service a-workers"), "nothing runs")
 		Eventually(func() error {
@@ -114,52 +129,133 @@ var _ = Describe("The API", func() {
 		Expect(pod.Spec.Containers[0].Env).To(ContainElement(HaveField("Value", "2")), "two processes a worker")
 	})
 
-	DescribeTable("is stable for those who apply, edit and restore", func(ctx SpecContext, sample, field string, value any) {
-		s := newScenario("stable", 1)
-		o := sampleOf(sample, s.Namespace)
-		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(s.Client.Delete(ctx, o))).To(Succeed()) })
-		apply := func(manager string, from *unstructured.Unstructured) *unstructured.Unstructured {
-			GinkgoHelper()
-			to := from.DeepCopy()
-			Expect(s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(to), client.FieldOwner(manager))).To(Succeed())
-			return to
+	DescribeTable("is stable for those who apply, edit, replace and restore", func(sample, role, field string) {
+		s := scenario("stable")
+		m := managed{s: s, c: as(s, engineer, "edit"), at: strings.Split(field, "."), o: sampleOf(sample, s.Namespace)}
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(s.Client.Delete(ctx, m.o))).To(Succeed()) })
+		if role != "" {
+			bindAll(s, engineer, role)
 		}
-		first := apply("git", o)
-		Expect(apply("git", o).GetGeneration()).To(Equal(first.GetGeneration()), "what is applied twice changes nothing")
+		var first *unstructured.Unstructured
+		Eventually(func() (err error) {
+			first, err = m.apply("git", m.o)
+			return err
+		}).Should(Succeed(), "a user applies it, when the API server has seen the binding")
+		Expect(m.apply("git", m.o)).To(HaveField("GetGeneration()", first.GetGeneration()), "applied twice it is the same")
+		Eventually(m.seen).Should(BeTrue(), "the operator reads it")
+		m.expectNoDrift()
 
-		other := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind()}}
-		other.SetName(o.GetName())
-		other.SetNamespace(o.GetNamespace())
-		Expect(unstructured.SetNestedField(other.Object, value, strings.Split(field, ".")...)).To(Succeed())
-		Expect(s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(other), client.FieldOwner("other"))).To(Succeed(),
-			"another manager has a field of its own")
-		changed := apply("git", o)
-		have, _, err := unstructured.NestedFieldNoCopy(changed.Object, strings.Split(field, ".")...)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(have).To(Equal(value), "which the first leaves alone")
+		_, err := m.apply("other", m.with(3))
+		Expect(err).NotTo(HaveOccurred(), "another manager has a field of its own")
+		Expect(m.apply("git", m.o)).To(HaveField("Object", m.having(3)), "which the first leaves alone")
+		m.expectNoDrift()
 
-		live := changed.DeepCopy()
-		Eventually(func() error {
-			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
-				return err
-			}
-			return s.Client.Update(ctx, live) // The operator may write a status in between.
-		}).Should(Succeed(), "what is read can be written back")
-		exported := o.DeepCopy()
-		exported.Object["spec"] = live.Object["spec"]
-		Expect(s.Client.Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		Expect(m.edit(5)).To(Succeed(), "somebody edits the field")
+		m.expectNoDrift()
+		_, err = m.apply("other", m.with(3))
+		Expect(apierrors.IsConflict(err)).To(BeTrue(), "the other manager is told: %v", err)
+		Expect(m.read().Object).To(m.having(5), "and nothing is overwritten")
+
+		Eventually(func() error { return m.c.Update(s.Context(), m.read()) }).Should(Succeed(), "what is read can be written back")
+		Expect(m.read().Object).To(m.having(5), "as it was")
+		Eventually(m.replace).Should(Succeed(), "it is replaced by the manifest")
+		Expect(m.read().Object["spec"]).To(Equal(first.Object["spec"]), "it is as it was first applied, with whose it is")
+
+		Expect(m.edit(5)).To(Succeed())
+		live := m.read()
+		Expect(m.c.Delete(s.Context(), live, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		Eventually(func() bool {
-			return apierrors.IsNotFound(s.Client.Get(ctx, client.ObjectKeyFromObject(o), live.DeepCopy()))
-		}).Should(BeTrue())
-		Expect(s.Client.Create(ctx, exported)).To(Succeed(), "what was exported is restored")
-		Expect(exported.Object["spec"]).To(Equal(live.Object["spec"]), "with nothing lost")
+			return apierrors.IsNotFound(s.Client.Get(s.Context(), client.ObjectKeyFromObject(live), live.DeepCopy()))
+		}).Should(BeTrue(), "it is gone")
+		restored := m.o.DeepCopy()
+		restored.Object["spec"] = live.Object["spec"]
+		Expect(m.c.Create(s.Context(), restored)).To(Succeed(), "what was exported is restored")
+		Expect(restored.Object["spec"]).To(Equal(live.Object["spec"]), "with nothing lost")
 	},
-		Entry("a training", "job-a.yaml", "spec.replicas", int64(3)),
-		Entry("a merge", "merge.yaml", "spec.threshold", int64(50)),
-		Entry("a profile", "profile.yaml", "spec.queue.weight", int64(5)),
-		Entry("a report", "report.yaml", "spec.top", int64(5)),
+		Entry("a training", "job-a.yaml", "", "spec.replicas"),
+		Entry("a merge", "merge.yaml", "", "spec.threshold"),
+		Entry("a profile", "profile.yaml", "tideline-profiles", "spec.queue.weight"),
+		Entry("a report", "report.yaml", "tideline-reports", "spec.top"),
 	)
-})
+}
+
+// managed is an object of which a user keeps the manifest elsewhere, without the field that others set.
+type managed struct {
+	s  *testutil.Scenario
+	c  client.Client
+	o  *unstructured.Unstructured
+	at []string
+}
+
+// apply applies by server-side apply, and returns what the API server has then.
+func (m *managed) apply(
+	manager string, o *unstructured.Unstructured, more ...client.ApplyOption,
+) (*unstructured.Unstructured, error) {
+	o = o.DeepCopy()
+	more = append(more, client.FieldOwner(manager))
+	return o, m.c.Apply(m.s.Context(), client.ApplyConfigurationFromUnstructured(o), more...)
+}
+
+// with is the object with nothing but the field.
+func (m *managed) with(value int64) *unstructured.Unstructured {
+	GinkgoHelper()
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": m.o.GetAPIVersion(), "kind": m.o.GetKind()}}
+	o.SetName(m.o.GetName())
+	o.SetNamespace(m.o.GetNamespace())
+	Expect(unstructured.SetNestedField(o.Object, value, m.at...)).To(Succeed())
+	return o
+}
+
+// having matches an object in which the field has this value.
+func (m *managed) having(value int64) OmegaMatcher {
+	return WithTransform(func(o map[string]any) (int64, error) {
+		have, _, err := unstructured.NestedInt64(o, m.at...)
+		return have, err
+	}, Equal(value))
+}
+
+// edit changes the field as kubectl edit does.
+func (m *managed) edit(value int64) error {
+	patch, err := json.Marshal(map[string]any{"spec": m.with(value).Object["spec"]})
+	if err != nil {
+		return err
+	}
+	return edit(m.s, m.c, m.o.DeepCopy(), string(patch))()
+}
+
+// replace puts the manifest in the place of the object, as kubectl replace does.
+func (m *managed) replace() error {
+	o := m.o.DeepCopy()
+	o.SetResourceVersion(m.read().GetResourceVersion())
+	return m.c.Update(m.s.Context(), o)
+}
+
+// read reads the object.
+func (m *managed) read() *unstructured.Unstructured {
+	GinkgoHelper()
+	live := m.o.DeepCopy()
+	Expect(m.s.Client.Get(m.s.Context(), client.ObjectKeyFromObject(live), live)).To(Succeed(), "the object is there")
+	return live
+}
+
+// seen tells whether the operator has written a status for what the object says now.
+func (m *managed) seen() (bool, error) {
+	live := m.read()
+	generation, _, err := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
+	return generation == live.GetGeneration(), err
+}
+
+// expectNoDrift compares the object with what another apply of the manifest would make of it, as tools for GitOps do.
+func (m *managed) expectNoDrift() {
+	GinkgoHelper()
+	would, err := m.apply("git", m.o, client.DryRunAll)
+	Expect(err).NotTo(HaveOccurred(), "the manifest can be compared")
+	live := m.read()
+	Expect(would.Object["spec"]).To(Equal(live.Object["spec"]), "no drift")
+	Expect(would.GetAnnotations()).To(Equal(live.GetAnnotations()), "no drift")
+	Expect(would.GetLabels()).To(Equal(live.GetLabels()), "no drift")
+	Expect(would.GetGeneration()).To(Equal(live.GetGeneration()), "no drift")
+}
 
 // sampleOf reads a sample of config/samples, without a field that the table sets, suspended where it can be.
 func sampleOf(name, namespace string) *unstructured.Unstructured {

@@ -23,6 +23,21 @@ const engineer = "ml-engineer"
 // kubectl runs kubectl in a scenario's namespace, as somebody with the role edit, and returns what it prints.
 func kubectl(s *testutil.Scenario, args ...string) string {
 	GinkgoHelper()
+	stdout, stderr, err := runKubectl(s, args...)
+	Expect(err).NotTo(HaveOccurred(), "kubectl %s: %s", strings.Join(args, " "), stderr)
+	return stdout
+}
+
+// kubectlRefused is kubectl for what the API server must refuse, and returns in which words.
+func kubectlRefused(s *testutil.Scenario, args ...string) string {
+	GinkgoHelper()
+	_, stderr, err := runKubectl(s, args...)
+	Expect(err).To(HaveOccurred(), "kubectl %s is refused", strings.Join(args, " "))
+	return stderr
+}
+
+func runKubectl(s *testutil.Scenario, args ...string) (stdout, stderr string, err error) {
+	GinkgoHelper()
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: engineer},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: engineer}},
@@ -34,10 +49,10 @@ func kubectl(s *testutil.Scenario, args ...string) string {
 	args = append([]string{"--as=" + engineer, "--namespace=" + s.Namespace, "--request-timeout=30s"}, args...)
 	cmd := exec.CommandContext(s.Context(), program, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	Expect(cmd.Run()).To(Succeed(), "kubectl %s: %s", strings.Join(args, " "), &stderr)
-	return stdout.String()
+	var printed, complained bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &printed, &complained
+	err = cmd.Run()
+	return printed.String(), complained.String(), err
 }
 
 var _ = Describe("kubectl", func() {

@@ -161,6 +161,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	admitMerges(scenario)
 	recordGroups(scenario)
 	judgeChanges(scenario)
+	Context("beside an API that", func() { keepAPI(scenario) })
 	approveJobs(func() *testutil.Installation { return in }, scenario)
 
 	It("leave what the schema refuses to the words of the schema", func(ctx SpecContext) {
