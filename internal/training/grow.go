@@ -76,8 +76,10 @@ func (p *planner) growInStep() {
 	if have.placed+have.waiting >= target {
 		return
 	}
-	if have.waiting == 0 && !p.pays(target-have.placed) {
-		return
+	if p.MustPay() && have.waiting == 0 {
+		if p.step = p.stepOf(target - have.placed); !p.step.Weigh().Pays() {
+			return
+		}
 	}
 	p.returnEvicted()
 	p.createSurplus(target)
@@ -101,16 +103,12 @@ func (p *planner) noteGrowth() {
 	}
 }
 
-// pays is true if it pays that so many workers join, or need not pay.
-func (p *planner) pays(joining int32) bool {
-	if !p.MustPay() {
-		return true
-	}
-	p.step = &growth.Step{
+// stepOf is the step by which so many workers join.
+func (p *planner) stepOf(joining int32) *growth.Step {
+	return &growth.Step{
 		Training: p.Minimum + p.surplus().placed, Joining: joining, Outage: p.OutageTime(), Stay: p.Stay,
 		Devices: trainingpod.GPUs(p.Job, 1) + p.Claims.Count().Devices,
 	}
-	return p.step.Weigh().Pays()
 }
 
 // withdrawWaiting deletes the surplus that waits for room.

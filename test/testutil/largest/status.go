@@ -44,10 +44,13 @@ func Status() v1alpha1.ElasticTrainingJobStatus {
 			Worker: 4095, Time: at, ExitCode: 137, Reason: "OOMKilled", InPlace: true, LostSince: &at,
 			Message: strings.Repeat(sentence, 4),
 		},
-		Preemption:   &v1alpha1.PreemptionStatus{By: ref, Since: at, LostSince: &at, Tier: "main-traffic"},
-		LeftInVain:   &v1alpha1.LeftInVain{For: ref, Time: at, Workers: workers, Whole: true},
-		Checkpoint:   &v1alpha1.CheckpointStatus{For: "Eviction", RequestTime: at, Number: at.Unix()},
-		Elasticity:   &v1alpha1.ElasticityStatus{LastEvictionTime: &at, LastEvictionReason: "PreemptionByScheduler", GaveWayTo: &ref},
+		Preemption: &v1alpha1.PreemptionStatus{By: ref, Since: at, LostSince: &at, Tier: "main-traffic"},
+		LeftInVain: &v1alpha1.LeftInVain{For: ref, Time: at, Workers: workers, Whole: true},
+		Checkpoint: &v1alpha1.CheckpointStatus{For: "Eviction", RequestTime: at, Number: at.Unix()},
+		Elasticity: &v1alpha1.ElasticityStatus{
+			LastEvictionTime: &at, LastEvictionReason: "PreemptionByScheduler", GaveWayTo: &ref, LastGrowthTime: &at, NextGrowthTime: &at,
+			QuickLosses: 17, BudgetTime: &at, Aim: v1alpha1.MaxWorkers, LastRestartTime: &at, OutageSeconds: 3600,
+		},
 		StrandedTime: &at, StartTime: &at, RunningSince: &at, ActiveSeconds: 10_000_000, BelowMinSince: &at,
 		WaitSeconds: ptr.To[int64](1e6), MasterCompletionTime: &at, CompletionTime: &at,
 	}
