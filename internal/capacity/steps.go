@@ -187,7 +187,7 @@ func (m *Model) spareSteps(g *Gang, chosen []*Pod, steps map[types.NamespacedNam
 			}
 		}
 		if n := steps[job].atLeast(int32(len(needed))); int(n) < len(own) {
-			chosen = append(others, completeStep(needed, own, int(n))...)
+			chosen = slices.Concat(others, completeStep(needed, own, int(n)))
 		}
 	}
 	slices.SortFunc(chosen, comparePods)

@@ -12,7 +12,7 @@ import (
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
-// growing has a job of 2..8 whose core has run for long, of a mode, with a cooldown of 30 s, and room for so many surplus workers.
+// growing has a job of 2..8 whose core has run for long, of a mode, with a cooldown of 30 s, and room for so much surplus.
 func growing(t *testing.T, mode v1alpha1.GrowthMode, room int32) *simulator {
 	t.Helper()
 	w := newSimulator(t, 2, 8)

@@ -39,32 +39,54 @@ func (d *description) describeGrowth() (metav1.ConditionStatus, string, string) 
 		return metav1.ConditionTrue, v1alpha1.ReasonAtMaximum, message
 	case d.CutOff() != nil:
 		return metav1.ConditionFalse, v1alpha1.ReasonNodeUnreachable, have + ". " + d.sayCutOff(d.CutOff())
-	case d.GrowthPause() > 0 && (len(d.Status.Elasticity.Evicted) > 0 || d.starting() == 0):
-		return metav1.ConditionFalse, v1alpha1.ReasonCoolingDown, have + ". " + d.sayPause()
-	case d.waitingForRoom() > 0:
-		return metav1.ConditionFalse, v1alpha1.ReasonWaitingForRoom, fmt.Sprintf(
-			"%s; %s for free room in queue %s.", have, countWaiting(d.waitingForRoom()), d.Queue.Name)
-	case d.GrowsInSteps() && d.starting() > 0:
-		return metav1.ConditionFalse, v1alpha1.ReasonGrowing, have + "; the others are being created and started."
-	case d.Step != nil && !d.Step.Weigh().Pays():
-		return metav1.ConditionFalse, v1alpha1.ReasonDoesNotPay, have + ". " + d.sayWorth()
 	}
 	if d.IsGated() && !d.IsAdmitted() {
-		if said := meta.FindStatusCondition(d.Job.Status.Conditions, v1alpha1.ConditionFullSize); said != nil {
+		if said := meta.FindStatusCondition(d.Job.Status.Conditions, v1alpha1.ConditionFullSize); said != nil && !d.isHeldUp() {
 			return said.Status, said.Reason, said.Message // The arbiter has not decided yet what the limits leave.
 		}
 	}
+	reason, message := d.whyNotLarger()
+	return metav1.ConditionFalse, reason, have + message
+}
+
+// isHeldUp is true while a job waits with its growth for something other than the limits of its profile.
+func (d *description) isHeldUp() bool {
+	return d.coolsDown() || d.waitingForRoom() > 0 || d.GrowsInSteps() && d.starting() > 0 || d.doesNotPay()
+}
+
+// coolsDown is true while no surplus may join, and none that did is starting.
+func (d *description) coolsDown() bool {
+	return d.GrowthPause() > 0 && (len(d.Status.Elasticity.Evicted) > 0 || d.starting() == 0)
+}
+
+// doesNotPay is true if a step was weighed and found too dear.
+func (d *description) doesNotPay() bool { return d.Step != nil && !d.Step.Weigh().Pays() }
+
+// whyNotLarger says what the next growth waits for: a reason, and the end of a sentence that begins with how many are ready.
+func (d *description) whyNotLarger() (reason, message string) {
+	const starting = "; the others are being created and started."
+	switch {
+	case d.coolsDown():
+		return v1alpha1.ReasonCoolingDown, ". " + d.sayPause()
+	case d.waitingForRoom() > 0:
+		return v1alpha1.ReasonWaitingForRoom, fmt.Sprintf("; %s for free room in queue %s.", countWaiting(d.waitingForRoom()),
+			d.Queue.Name)
+	case d.GrowsInSteps() && d.starting() > 0:
+		return v1alpha1.ReasonGrowing, starting
+	case d.doesNotPay():
+		return v1alpha1.ReasonDoesNotPay, ". " + d.sayWorth()
+	}
 	if most := d.SurplusAllowance(); d.Maximum-d.Minimum > most && d.Full {
-		return metav1.ConditionFalse, v1alpha1.ReasonQuotaExceeded, fmt.Sprintf(
-			"%s. Cannot grow: the limits of profile %s allow it %s beyond its core now. It grows by itself once they allow more.",
-			have, d.Profile.Name, CountWorkers(most))
+		return v1alpha1.ReasonQuotaExceeded, fmt.Sprintf(
+			". Cannot grow: the limits of profile %s allow it %s beyond its core now. It grows by itself once they allow more.",
+			d.Profile.Name, CountWorkers(most))
 	}
 	if d.Full && d.FollowsRoom() {
-		return metav1.ConditionFalse, v1alpha1.ReasonWaitingForRoom, fmt.Sprintf(
-			"%s. No more fit now, and with elasticity.growth.mode %s the operator creates only workers that fit.", have,
+		return v1alpha1.ReasonWaitingForRoom, fmt.Sprintf(
+			". No more fit now, and with elasticity.growth.mode %s the operator creates only workers that fit.",
 			d.Spec.Elasticity.Growth.Mode)
 	}
-	return metav1.ConditionFalse, v1alpha1.ReasonGrowing, have + "; the others are being created and started."
+	return v1alpha1.ReasonGrowing, starting
 }
 
 // sayPause says until when the job does not grow, and why.
@@ -82,8 +104,8 @@ func (d *description) sayPause() string {
 		return fmt.Sprintf("%s %s, and the operator creates no replacement before %s (%s).",
 			CapitalizeFirst(WorkersNamed(e.Evicted)), whyEvicted(e), FormatTime(until), pause)
 	}
-	return fmt.Sprintf("It grew at %s, and each change of size restarts all workers, so it does not grow again before %s (%s).",
-		FormatTime(e.LastGrowthTime.Time), FormatTime(until), pause)
+	return fmt.Sprintf("Each change of size restarts all workers, so after its last one it does not grow again before %s (%s).",
+		FormatTime(until), pause)
 }
 
 // sayWorth says what growing would bring and cost. Figures are rounded, so that they do not change with every minute.
@@ -92,8 +114,8 @@ func (d *description) sayWorth() string {
 	if s.Devices == 0 {
 		of = "worker-seconds"
 	}
-	return fmt.Sprintf("%s more fit, but would gain %s and cost %s %s, so the job waits: surplus stays %s in queue %s, and a change "+
-		"of size keeps %s from progress for %s.", CountWorkers(s.Joining), formatRounded(worth.Gain), formatRounded(worth.Cost), of,
+	return fmt.Sprintf("%s more fit, but would gain %s and cost %s %s, so the job waits: surplus stays %s in queue %s, and a "+
+		"change of size keeps %s from progress for %s.", CountWorkers(s.Joining), formatRounded(worth.Gain), formatRounded(worth.Cost), of,
 		roundTime(s.Stay.Expected()), d.Queue.Name, CountWorkers(s.Training), s.Outage.Round(time.Second))
 }
 

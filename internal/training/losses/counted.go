@@ -41,7 +41,8 @@ const (
 // EvictionReasons are all values of label reason of evictions.
 func EvictionReasons() []string {
 	return []string{
-		EvictionScheduler, EvictionTold, EvictionRemainder, EvictionPreempted, EvictionNodeLost, EvictionDrained, EvictionKubelet, EvictionRejected,
+		EvictionScheduler, EvictionTold, EvictionRemainder, EvictionPreempted, EvictionNodeLost, EvictionDrained, EvictionKubelet,
+		EvictionRejected,
 		EvictionUnseen, EvictionOther,
 	}
 }
