@@ -72,15 +72,9 @@ func keepAPI(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 			spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelJob: "a"}}
 			return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, Spec: spec}
 		}
-		allowed := func(name string) func() (*policyv1.PodDisruptionBudget, error) {
-			return func() (*policyv1.PodDisruptionBudget, error) {
-				b := &policyv1.PodDisruptionBudget{}
-				return b, s.Client.Get(s.Context(), client.ObjectKey{Namespace: s.Namespace, Name: name}, b)
-			}
-		}
 		some := budget("some", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(1))})
 		Expect(hers.Create(s.Context(), some)).To(Succeed(), "the user lets one worker be missing")
-		Eventually(allowed("some")).Should(HaveField("Status.DisruptionsAllowed", BeNumerically(">=", 1)),
+		Eventually(s.FetchBudget("some")).Should(HaveField("Status.DisruptionsAllowed", BeNumerically(">=", 1)),
 			"surplus that found no room keeps no drain waiting")
 		Expect(hers.Delete(s.Context(), some)).To(Succeed())
 
@@ -88,14 +82,14 @@ func keepAPI(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 		Eventually(s.Workers("a")).Should(Equal([]int{0, 1, 2, 3}), "no other surplus waits for the room")
 		core := budget("core", policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(2))})
 		Expect(hers.Create(s.Context(), core)).To(Succeed(), "and protects the core")
-		Eventually(allowed("core")).Should(HaveField("Status.DisruptionsAllowed", int32(2)), "the surplus may leave")
+		Eventually(s.FetchBudget("core")).Should(HaveField("Status.DisruptionsAllowed", int32(2)), "the surplus may leave")
 		evict := func(i int) error {
 			return hers.SubResource("eviction").Create(s.Context(), s.Worker("a", i), &policyv1.Eviction{})
 		}
 		Expect(evict(3)).To(Succeed(), "surplus is drained")
-		Eventually(allowed("core")).Should(HaveField("Status.DisruptionsAllowed", int32(1)))
+		Eventually(s.FetchBudget("core")).Should(HaveField("Status.DisruptionsAllowed", int32(1)))
 		Expect(evict(2)).To(Succeed(), "and the rest of it")
-		Eventually(allowed("core")).Should(HaveField("Status.DisruptionsAllowed", int32(0)))
+		Eventually(s.FetchBudget("core")).Should(HaveField("Status.DisruptionsAllowed", int32(0)))
 		Expect(apierrors.IsTooManyRequests(evict(1))).To(BeTrue(), "the core stays")
 		Eventually(s.Fetch("a")).Should(And(testutil.Train(2), testutil.HaveRestarts(0)), "A trains on with it")
 	})

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -162,6 +163,19 @@ func (s *Scenario) Fetch(job string) func() (*v1alpha1.ElasticTrainingJob, error
 func (s *Scenario) Read(job string) *v1alpha1.ElasticTrainingJob {
 	s.t.Helper()
 	return Get(s, &v1alpha1.ElasticTrainingJob{}, job)
+}
+
+// FetchBudget returns a function that reads a PodDisruptionBudget, for Eventually and Consistently. Kubernetes learns of new kinds
+// every 30 s, and does not count what it failed to count before until the budget or a pod changes. So this changes the budget.
+func (s *Scenario) FetchBudget(name string) func() (*policyv1.PodDisruptionBudget, error) {
+	return func() (*policyv1.PodDisruptionBudget, error) {
+		b := &policyv1.PodDisruptionBudget{}
+		if err := s.Client.Get(s.ctx, s.key(name), b); err != nil || b.Status.ExpectedPods > 0 {
+			return b, err
+		}
+		again := fmt.Sprintf(`{"metadata":{"annotations":{"tideline.io/test-count-again":%q}}}`, b.ResourceVersion)
+		return b, s.Client.Patch(s.ctx, b, mergePatch(again))
+	}
 }
 
 // Remains lists what exists in the namespace of the kinds that jobs consist of.
