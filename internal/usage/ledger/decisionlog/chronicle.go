@@ -28,6 +28,8 @@ const (
 	Ran = "Ran"
 	// GaveWay: surplus of it left.
 	GaveWay = "GaveWay"
+	// OutageMeasured: it was measured how long a change of its size kept it from progress.
+	OutageMeasured = "OutageMeasured"
 	// LeftInVain: the gang for which its workers left was not placed in time.
 	LeftInVain = "LeftInVain"
 	// Preempted: it was stopped whole for another job.
@@ -60,6 +62,10 @@ const (
 	LostSince = "lostSince"
 	// WaitedSeconds is how long a job that ran had waited for its place.
 	WaitedSeconds = "waitedSeconds"
+	// Left is how many workers that trained gave way together; absent where that is not known any more.
+	Left = "left"
+	// Seconds is how long changes of size keep a training from progress.
+	Seconds = "seconds"
 )
 
 // longest is the longest message that is kept, in bytes.

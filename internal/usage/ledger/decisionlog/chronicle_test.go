@@ -135,7 +135,12 @@ func TestTransitionsOfATraining(t *testing.T) {
 			st.ReadyReplicas = 6
 		}), []ledger.Decision{{
 			ID: timeID(after(time.Hour)), At: noon.Add(time.Hour), Kind: GaveWay, Reason: "Told", Other: "rec/launch",
-			Message: "Surplus left for rec/launch (Told); 2 workers are away, 6 are ready.", Figures: isOf("away", "2", "ready", "6"),
+			Message: "Surplus left for rec/launch (Told); 2 workers are away, 6 are ready.",
+			Figures: isOf("away", "2", "ready", "6", "left", "0"),
+		}}},
+		"measured its outage": {training(outage(40)), training(outage(52)), []ledger.Decision{{
+			ID: "52", At: noon.Add(time.Hour), Kind: OutageMeasured, Figures: isOf("seconds", "52"),
+			Message: "A change of its size keeps the training from progress for 52s.",
 		}}},
 		"was preempted": {training(), training(says(v1alpha1.ConditionSuspended, v1alpha1.ReasonPreempted, "", 0), func(st *status) {
 			st.Preemption = &v1alpha1.PreemptionStatus{By: launch, Since: after(time.Hour), Tier: "launch"}
@@ -184,10 +189,55 @@ func TestTransitionsOfATraining(t *testing.T) {
 			g.Expect(TrainingDecisions(job, c.before, c.after, noon.Add(time.Hour))).To(HaveExactElements(want))
 			g.Expect(TrainingDecisions(job, c.after, c.after, noon.Add(time.Hour))).To(BeEmpty(), "told once")
 			for _, d := range TrainingDecisions(job, c.before, c.after, noon.Add(2*time.Hour)) {
+				delete(d.Figures, Left) // It is of two statuses.
 				g.Expect(TrainingDecisions(job, &status{}, c.after, noon.Add(time.Hour))).To(ContainElement(And(
 					HaveField("Kind", d.Kind), HaveField("ID", d.ID), HaveField("Message", d.Message), HaveField("Figures", d.Figures))),
 					"it is the same decision when it is told again")
 			}
+		})
+	}
+}
+
+// outage has a status that it was measured how long a change of size keeps the training from progress.
+func outage(seconds int32) func(*status) {
+	return func(st *status) {
+		st.StartTime = ptr.To(after(0))
+		st.Elasticity = &v1alpha1.ElasticityStatus{OutageSeconds: seconds, LastGrowthTime: ptr.To(after(time.Minute))}
+	}
+}
+
+func TestAnOutageIsToldWithItsTime(t *testing.T) {
+	g := NewWithT(t)
+	told := TrainingDecisions(job, &status{}, training(outage(40)), noon.Add(time.Hour))
+	g.Expect(told).To(ContainElement(And(HaveField("Kind", OutageMeasured), HaveField("At", noon.Add(time.Minute)))),
+		"when the size last changed, where nothing says when it was measured: an old job must not hide what came since")
+	next := training(outage(40), func(st *status) { st.Elasticity.LastGrowthTime, st.Attempt.Number = ptr.To(after(time.Hour)), 3 })
+	g.Expect(TrainingDecisions(job, training(outage(40)), next, noon.Add(2*time.Hour))).NotTo(
+		ContainElement(HaveField("Kind", OutageMeasured)), "it grew again and restarted, and nothing was measured")
+}
+
+func TestOnlyWorkersThatTrainedHaveLeft(t *testing.T) {
+	evicted := func(since time.Duration, indices ...int32) func(*status) {
+		return func(st *status) {
+			st.Elasticity = &v1alpha1.ElasticityStatus{Evicted: indices, LastEvictionTime: ptr.To(after(since))}
+		}
+	}
+	members := func(st *status) {
+		st.Members = []v1alpha1.Member{{Index: 0}, {Index: 2}, {Index: 4}, {Index: 5, State: v1alpha1.MemberLost}, {Index: 6}}
+	}
+	for name, c := range map[string]struct {
+		before, after *status
+		left          string
+	}{
+		"two that trained, and one that waited for room": {training(members), training(evicted(time.Hour, 2, 3, 4)), "2"},
+		"one more":                     {training(members, evicted(0, 2, 4)), training(evicted(time.Hour, 2, 4, 6)), "1"},
+		"one that was lost before":     {training(members), training(evicted(time.Hour, 5)), "0"},
+		"only such as waited for room": {training(members, evicted(0, 2)), training(evicted(time.Hour, 2, 3)), "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			gaveWay := And(HaveField("Kind", GaveWay), HaveField("Figures", HaveKeyWithValue(Left, c.left)))
+			g.Expect(TrainingDecisions(job, c.before, c.after, noon.Add(time.Hour))).To(ContainElement(gaveWay))
 		})
 	}
 }

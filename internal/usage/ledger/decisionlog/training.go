@@ -3,6 +3,7 @@ package decisionlog
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,7 +20,35 @@ import (
 func TrainingDecisions(
 	job *v1alpha1.ElasticTrainingJob, before, after *v1alpha1.ElasticTrainingJobStatus, now time.Time,
 ) []ledger.Decision {
-	return newDecisions(ofTraining(job, before), ofTraining(job, after), isObstructed(before.Conditions), now)
+	fresh := newDecisions(ofTraining(job, before), ofTraining(job, after), isObstructed(before.Conditions), now)
+	if before.Attempt == nil {
+		return fresh // Nothing could leave or be measured since, or what the job was like before is not known.
+	}
+	for i := range fresh {
+		switch d := &fresh[i]; d.Kind {
+		case GaveWay:
+			d.Figures[Left] = formatNumber(countLeft(before, after))
+		case OutageMeasured:
+			if now.After(d.At) {
+				d.At = now // The status has no time of it.
+			}
+		}
+	}
+	return fresh
+}
+
+// countLeft counts the workers that gave way and had trained before: the others only stopped waiting for room.
+func countLeft(before, after *v1alpha1.ElasticTrainingJobStatus) int {
+	n := 0
+	for _, i := range after.Elasticity.Evicted {
+		if before.Elasticity != nil && slices.Contains(before.Elasticity.Evicted, i) {
+			continue
+		}
+		if slices.ContainsFunc(before.Members, func(m v1alpha1.Member) bool { return m.Index == i && !m.IsLost() }) {
+			n++
+		}
+	}
+	return n
 }
 
 func ofTraining(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobStatus) []ledger.Decision {
@@ -37,6 +66,7 @@ func ofTraining(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJo
 	}
 	t.addAttempts(st)
 	t.addDepartures(st)
+	t.addOutage(st)
 	if end := st.CompletionTime; end != nil {
 		t.addDecision(*end, Ended, timeID(*end), ledger.Decision{Reason: st.Reason, Message: st.Message},
 			"phase", string(st.Phase), "restarts", formatNumber(st.Restarts))
@@ -106,4 +136,24 @@ func (t *telling) addDepartures(st *v1alpha1.ElasticTrainingJobStatus) {
 			Message: fmt.Sprintf("Worker %d was lost, which counted as restart %d. %s", f.Worker, st.Restarts, f.Message),
 		}, append(lostFigures(f.LostSince), "worker", formatNumber(f.Worker), "exitCode", formatNumber(f.ExitCode))...)
 	}
+}
+
+// addOutage tells how long changes of size keep the training from progress. A value that comes back is kept once: what was
+// measured last then differs from what is kept by as much as one measurement moves it.
+func (t *telling) addOutage(st *v1alpha1.ElasticTrainingJobStatus) {
+	e := st.Elasticity
+	if e == nil || e.OutageSeconds == 0 {
+		return
+	}
+	at := t.job.GetCreationTimestamp()
+	for _, resized := range []*metav1.Time{st.StartTime, e.LastGrowthTime, e.LastEvictionTime} {
+		if resized != nil && resized.After(at.Time) {
+			at = *resized
+		}
+	}
+	seconds := formatNumber(e.OutageSeconds)
+	t.addDecision(at, OutageMeasured, seconds, ledger.Decision{
+		Message: fmt.Sprintf("A change of its size keeps the training from progress for %s.",
+			time.Duration(e.OutageSeconds)*time.Second),
+	}, Seconds, seconds)
 }
