@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -40,6 +41,11 @@ type memory struct {
 	// unread has reads of what was used fail, and opened counts how often the ledger was.
 	unread bool
 	opened int
+	// held and left are what is answered of surplus, unless blind is set. askedSurplus counts the questions.
+	blind        bool
+	held         map[string]time.Duration
+	left         map[string]ledger.Tally
+	askedSurplus int
 }
 
 func newMemory() *memory { return &memory{stays: map[string]ledger.Stay{}} }
@@ -113,6 +119,37 @@ func (m *memory) QueryUsage(_ context.Context, q ledger.Query) ([]ledger.Total, 
 		return nil, errDown
 	}
 	return m.totals, nil
+}
+
+func (m *memory) HeldByQueue(_ context.Context, kind, role string, _, _ time.Time) (map[string]time.Duration, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.askedSurplus++
+	if m.down || m.blind {
+		return nil, errDown
+	}
+	if kind != v1alpha1.ElasticTrainingJobKind || role != v1alpha1.PartSurplus {
+		return nil, nil
+	}
+	return m.held, nil
+}
+
+func (m *memory) TallyDecisions(context.Context, ledger.DecisionQuery, string, string) (map[string]ledger.Tally, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.left, nil
+}
+
+func (m *memory) EachDecision(_ context.Context, q ledger.DecisionQuery, each func(*ledger.Decision)) error {
+	m.mu.Lock()
+	decisions := slices.Clone(m.decisions)
+	m.mu.Unlock()
+	for i := range decisions {
+		if d := &decisions[i]; slices.Contains(q.Kinds, d.Kind) && !d.At.Before(q.From) {
+			each(d)
+		}
+	}
+	return nil
 }
 
 func (m *memory) PruneBefore(_ context.Context, before time.Time) (int64, error) {

@@ -79,6 +79,9 @@ func (r *Recorder) recallDecisions(ctx context.Context, l Ledger) error {
 			TellMerge(&all, job, &v1alpha1.MergeJobStatus{}, &job.Status, r.now())
 		}
 	}
+	for i := range all {
+		r.growths.noteOutage(&all[i])
+	}
 	for part := range slices.Chunk(all, batch) {
 		if err := r.recordEntries(ctx, l, ledger.Entries{Decisions: part}); err != nil {
 			return err

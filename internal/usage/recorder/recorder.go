@@ -52,6 +52,9 @@ type Ledger interface {
 	RecordEntries(context.Context, ledger.Entries) error
 	OpenStays(context.Context) ([]ledger.Stay, error)
 	QueryUsage(context.Context, ledger.Query) ([]ledger.Total, error)
+	HeldByQueue(ctx context.Context, kind, role string, from, to time.Time) (map[string]time.Duration, error)
+	TallyDecisions(ctx context.Context, q ledger.DecisionQuery, by, sum string) (map[string]ledger.Tally, error)
+	EachDecision(context.Context, ledger.DecisionQuery, func(*ledger.Decision)) error
 	PruneBefore(context.Context, time.Time) (int64, error)
 	Close() error
 }
@@ -60,6 +63,7 @@ type Ledger interface {
 type Recorder struct {
 	backlog
 	spendings
+	growths growths
 
 	open  func(context.Context) (Ledger, error)
 	place func(context.Context, *corev1.Pod) Place
@@ -234,6 +238,7 @@ func (r *Recorder) runSession(ctx context.Context) (wrote bool, err error) {
 			r.pruneLedger(ctx, l)
 		}
 		r.readSpendings(ctx, l, all)
+		r.readGrowth(ctx, l)
 		if err := r.recordRoom(ctx, l); err != nil {
 			return wrote, err
 		}
@@ -399,4 +404,9 @@ func (r *Recorder) recordRemaining(l Ledger) {
 }
 
 // Decided records a decision soon. It never waits, and does nothing in an operator without a ledger or that does not lead.
-func (r *Recorder) Decided(d ledger.Decision) { r.keepDecisions(d) }
+func (r *Recorder) Decided(d ledger.Decision) {
+	r.keepDecisions(d)
+	if r.isLeading() {
+		r.growths.noteOutage(&d)
+	}
+}

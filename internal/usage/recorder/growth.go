@@ -1,0 +1,167 @@
+package recorder
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/training/growth"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
+)
+
+const (
+	// growthInterval is how often is read how surplus fared. It is counted in turns, as are the pauses after failures: they double
+	// from growthRetry up to it.
+	growthInterval, growthRetry = 5 * time.Minute, time.Minute
+	// outagesFor is how far back outages of tasks are looked for.
+	outagesFor = 30 * 24 * time.Hour
+	// mostQueues and mostTasks bound what is kept in memory: about 2 MB.
+	mostQueues, mostTasks = 10_000, 10_000
+)
+
+// growths is what the ledger has of earlier growth.
+type growths struct {
+	mu sync.Mutex
+	// stays are those of queues. The map is never changed.
+	stays map[string]growth.Stay
+	// outages are the newest of tasks.
+	outages map[taskName]outage
+
+	// The rest is of the recorder alone: in how many turns the ledger is read again, how long the last pause after a failure was,
+	// and whether outages were read.
+	due, pause int
+	recalled   bool
+}
+
+type taskName struct{ namespace, task string }
+
+// outage is for how long changes of size kept a task from progress.
+type outage struct {
+	lasted   time.Duration
+	measured time.Time
+}
+
+// StayIn is how surplus fared in a queue, today and yesterday in UTC. It never waits, is up to some minutes old, and zero for
+// unknown.
+func (r *Recorder) StayIn(queue string) growth.Stay {
+	r.growths.mu.Lock()
+	defer r.growths.mu.Unlock()
+	return r.growths.stays[queue]
+}
+
+// OutageOf is for how long a change of size kept the training of a task from progress, as measured last; false for unknown. It
+// never waits.
+func (r *Recorder) OutageOf(namespace, task string) (time.Duration, bool) {
+	r.growths.mu.Lock()
+	defer r.growths.mu.Unlock()
+	o, known := r.growths.outages[taskName{namespace, task}]
+	return o.lasted, known
+}
+
+// readGrowth reads how growth fared, when that is due. Recording goes on if it cannot be read.
+func (r *Recorder) readGrowth(ctx context.Context, l Ledger) {
+	g := &r.growths
+	if g.due--; g.due > 0 {
+		return
+	}
+	turns := func(d time.Duration) int { return int(d / endsInterval) }
+	err := r.recallOutages(ctx, l)
+	if err == nil {
+		err = r.readStays(ctx, l)
+	}
+	if err == nil {
+		g.due, g.pause = turns(growthInterval), 0
+		return
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	g.pause = min(max(2*g.pause, turns(growthRetry)), turns(growthInterval))
+	g.due = g.pause
+	r.metrics.failures.Inc()
+	r.log.Error(err, "Cannot read from the ledger how surplus fared, trying again", "after",
+		(time.Duration(g.pause) * endsInterval).String())
+}
+
+// readStays reads how surplus fared in each queue. Two days are recent, and hold enough departures to tell.
+func (r *Recorder) readStays(ctx context.Context, l Ledger) error {
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	now := r.now()
+	yesterday := now.Add(-24 * time.Hour).Truncate(24 * time.Hour)
+	held, err := l.HeldByQueue(limited, v1alpha1.ElasticTrainingJobKind, v1alpha1.PartSurplus, yesterday, now)
+	if err != nil {
+		return err
+	}
+	left, err := l.TallyDecisions(limited, ledger.DecisionQuery{From: yesterday, Kinds: []string{decisionlog.GaveWay}},
+		decisionlog.Queue, decisionlog.Left)
+	if err != nil {
+		return err
+	}
+	stays := map[string]growth.Stay{}
+	for queue, gone := range left {
+		if len(stays) < mostQueues {
+			stays[queue] = growth.Stay{Held: held[queue], Left: gone.Sum, Departures: gone.Decisions}
+		}
+	}
+	for queue, lasted := range held {
+		if _, known := left[queue]; !known && len(stays) < mostQueues {
+			stays[queue] = growth.Stay{Held: lasted}
+		}
+	}
+	r.growths.mu.Lock()
+	defer r.growths.mu.Unlock()
+	r.growths.stays = stays
+	return nil
+}
+
+// recallOutages reads the outages of tasks, once in the life of an operator.
+func (r *Recorder) recallOutages(ctx context.Context, l Ledger) error {
+	if r.growths.recalled {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	err := l.EachDecision(limited, ledger.DecisionQuery{
+		From: r.now().Add(-outagesFor), Kinds: []string{decisionlog.OutageMeasured},
+	}, r.growths.noteOutage)
+	r.growths.recalled = err == nil
+	return err
+}
+
+// noteOutage notes an outage that a decision tells of, unless a newer one is known.
+func (g *growths) noteOutage(d *ledger.Decision) {
+	seconds, err := strconv.ParseInt(d.Figures[decisionlog.Seconds], 10, 32)
+	if d.Kind != decisionlog.OutageMeasured || err != nil || seconds <= 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	task := taskName{d.Namespace, d.Figures[decisionlog.Task]}
+	if d.At.Before(g.outages[task].measured) {
+		return
+	}
+	if g.outages == nil {
+		g.outages = map[taskName]outage{}
+	}
+	g.outages[task] = outage{time.Duration(seconds) * time.Second, d.At}
+	g.trimOutages()
+}
+
+// trimOutages drops the oldest of too many, a tenth at once. The lock is held.
+func (g *growths) trimOutages() {
+	if len(g.outages) <= mostTasks {
+		return
+	}
+	oldest := slices.SortedFunc(maps.Keys(g.outages), func(a, b taskName) int {
+		return g.outages[a].measured.Compare(g.outages[b].measured)
+	})
+	for _, task := range oldest[:mostTasks/10] {
+		delete(g.outages, task)
+	}
+}
