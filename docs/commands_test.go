@@ -16,7 +16,8 @@ import (
 // planners are the packages that decide, but for internal/capacity, whose questions write what they found out into its caches.
 var planners = []string{
 	"internal/cost/costreport", "internal/merging", "internal/quota", "internal/quota/admission",
-	"internal/training", "internal/training/describe", "internal/training/jobstate", "internal/training/losses",
+	"internal/training", "internal/training/describe", "internal/training/growth", "internal/training/jobstate",
+	"internal/training/losses",
 }
 
 // Whoever reads `a && b` may swap a and b. Where b writes to what it belongs to, that changes what the operator does, so such a

@@ -122,6 +122,6 @@ func (p *planner) endJob(phase v1alpha1.JobPhase, condition, reason, message str
 	if p.Status.Attempt != nil {
 		p.closeAttempt()
 	}
-	p.Status.Elasticity = nil
+	p.forgetSurplus()
 	p.ConditionWriter().Set(condition, metav1.ConditionTrue, reason, message)
 }

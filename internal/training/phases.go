@@ -91,6 +91,10 @@ var newPhases = []phase{
 var runningPhases = []phase{
 	forceDelete,
 	reviewAvoidedNodes,
+	{
+		"note the outage", "once a status is written, what was measured before is not handed out again",
+		always((*planner).noteOutage),
+	},
 	{"draw the blueprint", "later phases make their objects from it", always((*planner).drawBlueprint)},
 	{"delete strays", "pods of earlier attempts would wait for ever in the rendezvous of theirs", always((*planner).deleteStrays)},
 	{"complete", "once the success policy is met, a worker that ends is no loss", (*planner).completeIfSucceeded},

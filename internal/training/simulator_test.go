@@ -178,7 +178,7 @@ func (w *simulator) judged(v *view, d *Decision) {
 func (w *simulator) reportWhenDue(v *view, wanted *v1alpha1.ElasticTrainingJobStatus) {
 	w.paced = PaceOf(w.status(), wanted)
 	if w.paced == statuspace.Never {
-		w.settled(v.Departures)
+		w.settled(v)
 		w.pace.noticed = time.Time{}
 		return
 	}
@@ -192,12 +192,16 @@ func (w *simulator) reportWhenDue(v *view, wanted *v1alpha1.ElasticTrainingJobSt
 	w.measures = append(w.measures, describe.MeasureChange(w.status(), wanted, w.last.Losses))
 	wanted.DeepCopyInto(w.status())
 	w.written++
-	w.settled(v.Departures)
+	w.settled(v)
 	w.pace.noticed, w.pace.written = time.Time{}, w.now
 }
 
-// settled forgets departures that the status knows.
-func (w *simulator) settled(known []podstate.Departure) {
+// settled forgets departures and a measurement that the status knows.
+func (w *simulator) settled(v *view) {
+	known := v.Departures
+	if v.Measurements == w.o.Measurements {
+		w.o.MeasuredOutage = 0
+	}
 	w.o.Departures = slices.DeleteFunc(w.o.Departures, func(d podstate.Departure) bool {
 		return slices.ContainsFunc(known, func(k podstate.Departure) bool { return k.UID == d.UID })
 	})

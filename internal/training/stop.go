@@ -45,7 +45,7 @@ func (p *planner) recordStop() {
 		p.closeAttempt()
 		p.Status.Attempt.Tier = "" // From now on it has the tier of the next attempt, which others compare it by.
 	}
-	p.Status.Elasticity = nil
+	p.forgetSurplus()
 	p.ConditionWriter().Set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspending, "")
 }
 

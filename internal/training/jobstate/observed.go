@@ -55,6 +55,10 @@ type Observed struct {
 	Claims deviceclaim.Claims
 	// Departures are pods that were seen to leave since the status last recorded losses.
 	Departures []podstate.Departure
+	// MeasuredOutage is how long the last change of size kept the training from progress; 0 if status has that, or nothing was
+	// measured. Measurements is how many there were.
+	MeasuredOutage time.Duration
+	Measurements   int
 }
 
 // Queue is the Volcano Queue that the job's gang joined, or would join.
