@@ -57,7 +57,7 @@ const (
 // Annotations on worker 0's pod by which the training speaks to Tideline.
 const (
 	// AnnotationProgress holds a growing integer, such as the step: a job that makes progress is not given up for the restarts
-	// before it.
+	// before it. The times at which it grows tell for how long a change of size keeps the training from progress.
 	AnnotationProgress = "tideline.io/progress"
 	// AnnotationCheckpointRequested is set by Tideline when workers are about to leave: a number that the container reads in the
 	// file CheckpointFile.

@@ -36,6 +36,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/volcano"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
 	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/usage/collector"
 	"github.com/tideline-io/tideline/internal/usage/recorder"
@@ -80,6 +81,7 @@ type Reconciler struct {
 	guard    *specvalidation.Guard
 	pacer    *kube.Pacer
 	memory   *memory
+	outages  *outages
 	metrics  *metrics
 	now      func() time.Time
 }
@@ -93,10 +95,19 @@ type Dependencies struct {
 	Scheduler *volcano.SchedulerConf
 	// Claims counts the devices that workers claim; nil for an API server without resource claims.
 	Claims *claimcache.Reader
-	// Journal records decisions in the ledger.
-	Journal recorder.Journal
+	// Journal records decisions in the ledger, and knows how growth fared before.
+	Journal Journal
 	// Usage has the measured use of tasks.
 	Usage *collector.Collector
+}
+
+// Journal is what the reconciler tells the ledger, and asks it: a [recorder.Recorder]. Nothing of it waits.
+type Journal interface {
+	recorder.Journal
+	// StayIn is how surplus fared in a queue; zero for unknown.
+	StayIn(queue string) growth.Stay
+	// OutageOf is for how long a change of size kept the training of a task from progress, as measured last; false for unknown.
+	OutageOf(namespace, task string) (time.Duration, bool)
 }
 
 // Setup registers the reconciler with the manager, whose cache has the index [kube.PodsByOwner].
@@ -114,6 +125,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		guard:        g,
 		pacer:        kube.NewPacer(),
 		memory:       newMemory(),
+		outages:      newOutages(),
 		now:          time.Now,
 	}
 	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{})
@@ -242,9 +254,19 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 				r.memory.noteGone(before, formerly, e.ObjectOld.GetUID(), podstate.Worker{})
 				q.Add(reconcile.Request{NamespacedName: before})
 			}
-			if now := readWorker(e.ObjectNew); ok && !now.PlansAlike(readWorker(e.ObjectOld)) {
+			if !ok {
+				return
+			}
+			now, last := readWorker(e.ObjectNew), readWorker(e.ObjectOld)
+			if !now.PlansAlike(last) {
 				r.memory.noteSeen(job, owner, e.ObjectNew.GetUID(), now)
 				q.Add(reconcile.Request{NamespacedName: job})
+			}
+			if now.Index == 0 && now.Progress != last.Progress {
+				// Progress itself needs no new plan, but what it ended the measurement of must be written.
+				if ended := r.outages.noteProgress(job, owner, now.Attempt, now.Progress, r.now()); ended {
+					q.Add(reconcile.Request{NamespacedName: job})
+				}
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
@@ -353,6 +375,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			r.applier.Writes.ForgetOwner(req.NamespacedName)
 			r.pacer.ForgetObject(req.NamespacedName)
 			r.memory.forget(req.NamespacedName)
+			r.outages.forget(req.NamespacedName)
 			r.metrics.forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}

@@ -30,11 +30,14 @@ var waitBuckets = []float64{
 	1, 5, 15, 30, 60, 2 * 60, 5 * 60, 10 * 60, 30 * 60, 3600, 2 * 3600, 4 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600,
 }
 
+// outageBuckets are those of outages, up to the longest that is measured.
+var outageBuckets = []float64{1, 5, 10, 15, 30, 45, 60, 90, 2 * 60, 3 * 60, 5 * 60, 10 * 60, 30 * 60, 3600}
+
 // metrics are the figures over all jobs that Prometheus reads (docs/metrics.md). Counters begin at zero with the process. What a
 // status write reports is counted after the write succeeded, so it is never counted twice.
 type metrics struct {
 	tiers                        config.Tiers
-	wait, placement              *prometheus.HistogramVec
+	wait, placement, outage      *prometheus.HistogramVec
 	resizes, evictions, restarts *prometheus.CounterVec
 	inVain                       *prometheus.CounterVec
 	gpus                         *gpuTime
@@ -44,8 +47,8 @@ type metrics struct {
 // newMetrics returns metrics of the jobs in a store, which are counted once elected is closed: an operator that stands by
 // counts none, so that the sum over all operators is right.
 func newMetrics(tiers config.Tiers, now func() time.Time, jobs toolscache.Store, elected <-chan struct{}) *metrics {
-	histogram := func(name, help string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: waitBuckets}, []string{labelTier})
+	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{labelTier})
 	}
 	counter := func(name, help, label string, values []string) *prometheus.CounterVec {
 		vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
@@ -57,9 +60,12 @@ func newMetrics(tiers config.Tiers, now func() time.Time, jobs toolscache.Store,
 	m := &metrics{
 		tiers: tiers,
 		wait: histogram("tideline_job_wait_seconds",
-			"Time from a job's creation until its core first ran. Observed once per job."),
+			"Time from a job's creation until its core first ran. Observed once per job.", waitBuckets),
 		placement: histogram("tideline_job_placement_seconds",
-			"Time from the beginning of an attempt until Volcano placed its whole core. Observed once per attempt whose core ran."),
+			"Time from the beginning of an attempt until Volcano placed its whole core. Observed once per attempt whose core ran.",
+			waitBuckets),
+		outage: histogram("tideline_job_outage_seconds",
+			"Time for which a change of size kept a training from progress. Observed once per measurement.", outageBuckets),
 		resizes: counter("tideline_job_resizes_total",
 			"Size changes of running trainings, by cause.", labelCause, describe.ResizeCauses()),
 		evictions: counter("tideline_evictions_total",
@@ -75,12 +81,13 @@ func newMetrics(tiers config.Tiers, now func() time.Time, jobs toolscache.Store,
 	for _, tier := range tiers {
 		m.wait.WithLabelValues(tier.Name)
 		m.placement.WithLabelValues(tier.Name)
+		m.outage.WithLabelValues(tier.Name)
 	}
 	return m
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.wait, m.placement, m.resizes, m.evictions, m.inVain, m.restarts, m.gpus, m.phases}
+	return []prometheus.Collector{m.wait, m.placement, m.outage, m.resizes, m.evictions, m.inVain, m.restarts, m.gpus, m.phases}
 }
 
 // Describe implements prometheus.Collector.
@@ -118,6 +125,11 @@ func (m *metrics) addMeasures(job *v1alpha1.ElasticTrainingJob, measured describ
 	for cause, n := range measured.Restarts {
 		m.restarts.WithLabelValues(cause).Add(float64(n))
 	}
+}
+
+// addOutage adds a measurement that status has now.
+func (m *metrics) addOutage(job *v1alpha1.ElasticTrainingJob, outage time.Duration) {
+	m.outage.WithLabelValues(m.tierOf(job)).Observe(outage.Seconds())
 }
 
 // holdGPUs notes what GPUs a job holds by the status that the API server has now. claimed is how many each worker has by

@@ -28,6 +28,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/describe"
+	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/losses"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -161,6 +162,7 @@ func TestLabelsDoNotGrowWithUse(t *testing.T) {
 			measured.Restarts[cause] = n
 		}
 		m.addMeasures(job, measured)
+		m.addOutage(job, time.Minute)
 	}
 	for n := range 200 {
 		use(n)
@@ -270,7 +272,7 @@ func reconcilerOf(job *v1alpha1.ElasticTrainingJob, c *clock, answer *error) *Re
 	return &Reconciler{
 		Dependencies: Dependencies{Journal: &journal{}}, client: built, recorder: events.NewFakeRecorder(100),
 		applier: kube.Applier{Creator: kube.Creator{Client: built, Live: built}, Writes: kube.NewWrites(nil, scheme)},
-		pacer:   kube.NewPacer(), memory: newMemory(), metrics: metricsOf(c, cached()),
+		pacer:   kube.NewPacer(), memory: newMemory(), outages: newOutages(), metrics: metricsOf(c, cached()),
 	}
 }
 
@@ -278,6 +280,20 @@ func reconcilerOf(job *v1alpha1.ElasticTrainingJob, c *clock, answer *error) *Re
 type journal []ledger.Decision
 
 func (j *journal) Decided(d ledger.Decision) { *j = append(*j, d) }
+
+func (j *journal) StayIn(queue string) growth.Stay {
+	if queue == "ads" {
+		return growth.Stay{Held: time.Hour, Left: 3, Departures: 2}
+	}
+	return growth.Stay{}
+}
+
+func (j *journal) OutageOf(namespace, task string) (time.Duration, bool) {
+	if namespace == "ads" && task == "clicks" {
+		return 42 * time.Second, true
+	}
+	return 0, false
+}
 
 func TestATransitionIsCountedOnceItIsWritten(t *testing.T) {
 	g := NewWithT(t)

@@ -64,7 +64,20 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 	if err := r.observeHosts(ctx, &o); err != nil {
 		return o, false, err
 	}
-	return o, true, r.observeGang(ctx, &o)
+	if err := r.observeGang(ctx, &o); err != nil {
+		return o, false, err
+	}
+	r.observeGrowth(&o)
+	return o, true, nil
+}
+
+// observeGrowth reads what decides whether it pays to grow.
+func (r *Reconciler) observeGrowth(o *jobstate.Observed) {
+	o.MeasuredOutage, o.Measurements = r.outages.read(o.Job)
+	if canGrow(o.Job) {
+		o.Stay = r.Journal.StayIn(o.Queue.Name)
+		o.TaskOutage, _ = r.Journal.OutageOf(o.Job.Namespace, trainingpod.TaskOf(o.Job))
+	}
 }
 
 // observeGang reads the job's PodGroups and its Queue, if the API server serves Volcano's kinds.

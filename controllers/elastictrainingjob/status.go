@@ -64,7 +64,7 @@ func (r *Reconciler) writeWhenDue(
 	pace := training.PaceOf(&o.Job.Status, wanted)
 	if pace == statuspace.Never {
 		r.pacer.NoteAgreement(key)
-		r.memory.settle(key, o.Departures)
+		r.settle(o, false, now)
 		return 0, nil
 	}
 	noticed, written := r.pacer.NoteDifference(key, pace, now)
@@ -77,14 +77,23 @@ func (r *Reconciler) writeWhenDue(
 		return 0, err
 	}
 	r.pacer.NoteWrite(key, now)
-	r.memory.settle(key, o.Departures)
+	measures := describe.MeasureChange(&o.Job.Status, wanted, d.Losses)
+	r.settle(o, len(measures.Resizes) > 0, now)
 	r.tellChange(ctx, o.Job, wanted)
 	recorder.TellTraining(r.Journal, o.Job, &o.Job.Status, wanted, now)
 	task, sized := trainingpod.TaskOf(o.Job), o.Job.Status.Sizing
 	r.Usage.CountSizing(v1alpha1.ElasticTrainingJobKind, o.Job.Namespace, task, sized, wanted.Sizing, d.OOMKills)
-	r.metrics.addMeasures(o.Job, describe.MeasureChange(&o.Job.Status, wanted, d.Losses))
+	r.metrics.addMeasures(o.Job, measures)
 	r.metrics.holdGPUs(o.Job, wanted, claimed)
 	return 0, nil
+}
+
+// settle forgets what was observed once and the status has now. resized says that the job changed its size with it.
+func (r *Reconciler) settle(o jobstate.Observed, resized bool, now time.Time) {
+	r.memory.settle(client.ObjectKeyFromObject(o.Job), o.Departures)
+	if fresh := r.outages.noteWrite(o.Job, o.Measurements, resized, now); fresh {
+		r.metrics.addOutage(o.Job, o.MeasuredOutage)
+	}
 }
 
 // tellChange emits the events of a transition and logs it, once.
