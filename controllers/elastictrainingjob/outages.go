@@ -33,8 +33,8 @@ type measured struct {
 
 func newOutages() *outages { return &outages{jobs: map[types.NamespacedName]*measured{}} }
 
-// read returns what was measured of a job and is not in its status yet; zero for nothing. From its first call in an attempt on the
-// job is measured, if it can change its size.
+// read returns what was measured of a job and is not in its status yet; zero for nothing. From its first call in an attempt on
+// the job is measured, if it can change its size.
 func (o *outages) read(job *v1alpha1.ElasticTrainingJob) (outage time.Duration, measurements int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -139,7 +139,8 @@ func TestOutageOfAGrowthIsMeasuredAndWrittenOnce(t *testing.T) {
 	conflict := apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("elastictrainingjobs").GroupResource(), "ctr", nil)
 	w.answer = conflict
 	handed := w.evaluate(nil)
-	w.Expect(handed.MeasuredOutage).To(BeNumerically("~", 88*time.Second, 3*time.Second), "95 s and the time of the write, less the "+
+	w.Expect(handed.MeasuredOutage).To(BeNumerically("~", 88*time.Second, 3*time.Second), "95 s and the time of the write, less "+
+		"the "+
 		"usual 10")
 	w.Expect(handed.Measurements).To(Equal(1))
 	w.answer = nil

@@ -20,8 +20,8 @@ func (p *planner) noteOutage() {
 	e.OutageSeconds = max(1, int32(outage.Round(time.Second)/time.Second)) // 0 is for none.
 }
 
-// forgetSurplus forgets which surplus came and went, of a job that ends or stops. What was measured holds for its next attempt and
-// for the next job of its task.
+// forgetSurplus forgets which surplus came and went, of a job that ends or stops. What was measured holds for its next attempt
+// and for the next job of its task.
 func (p *planner) forgetSurplus() {
 	e := p.Status.Elasticity
 	p.Status.Elasticity = nil

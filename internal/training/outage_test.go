@@ -45,7 +45,7 @@ func TestAnOutageIsWrittenAlthoughTheJobStopsOrEnds(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 4).trains().evict(3).settle().suspend(true).measure(40 * time.Second).settle()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSuspended))
-	g.Expect(w.status().Elasticity).To(HaveValue(Equal(v1alpha1.ElasticityStatus{OutageSeconds: 40})), "and nothing else of its surplus")
+	g.Expect(w.status().Elasticity).To(HaveValue(Equal(v1alpha1.ElasticityStatus{OutageSeconds: 40})), "and nothing else")
 	w.suspend(false).settle().run().settle()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 	g.Expect(w.outage()).To(Equal(int32(40)), "the next attempt knows it")

@@ -115,8 +115,8 @@ func (d *description) sayWorth() string {
 		of = "worker-seconds"
 	}
 	return fmt.Sprintf("%s more fit, but would gain %s and cost %s %s, so the job waits: surplus stays %s in queue %s, and a "+
-		"change of size keeps %s from progress for %s.", CountWorkers(s.Joining), formatRounded(worth.Gain), formatRounded(worth.Cost), of,
-		roundTime(s.Stay.Expected()), d.Queue.Name, CountWorkers(s.Training), s.Outage.Round(time.Second))
+		"change of size keeps %s from progress for %s.", CountWorkers(s.Joining), formatRounded(worth.Gain), formatRounded(worth.Cost),
+		of, roundTime(s.Stay.Expected()), d.Queue.Name, CountWorkers(s.Training), s.Outage.Round(time.Second))
 }
 
 // formatRounded writes a number with two digits that count, and commas.

@@ -158,7 +158,8 @@ func TestGrowthComesBackFromTheLedger(t *testing.T) {
 		}, Begin: midday, End: midday.Add(lasted)}
 	}
 	g.Expect(l.RecordEntries(ctx, ledger.Entries{Decisions: told, Stays: []ledger.Stay{
-		stay("a", v1alpha1.PartCore, 9*time.Hour), stay("b", v1alpha1.PartSurplus, time.Hour), stay("c", v1alpha1.PartSurplus, 2*time.Hour),
+		stay("a", v1alpha1.PartCore, 9*time.Hour), stay("b", v1alpha1.PartSurplus, time.Hour),
+		stay("c", v1alpha1.PartSurplus, 2*time.Hour),
 	}})).To(Succeed())
 	read := func(now time.Time) *Recorder {
 		r := &Recorder{now: func() time.Time { return now }, log: logr.Discard()}
