@@ -47,6 +47,11 @@ type AttemptStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Model string `json:"model,omitempty"`
+	// Checked tells what rules for new jobs check in the spec as it was when the attempt began: a hash of 16 hexadecimal digits. A
+	// job that is changed while it is stopped is checked again.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	Checked string `json:"checked,omitempty"`
 }
 
 // ID names the attempt in labels and in the rendezvous id: its number and its start in Unix seconds.

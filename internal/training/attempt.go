@@ -23,6 +23,7 @@ func (p *planner) recordAttempt(number int32) {
 	p.Status.Attempt = &v1alpha1.AttemptStatus{
 		Number: number, StartTime: p.StatusTime(), MinReplicas: p.Spec.MinReplicas, MaxReplicas: p.Spec.MaxReplicas,
 		Tier: nextTier(p.State), NprocPerNode: rendezvous.ChosenProcesses(p.Job), Model: chooseModel(p.State),
+		Checked: hashChecked(p.State),
 	}
 	p.Status.Sizing = sizeAttempt(p.State)
 	p.closeAttempt()

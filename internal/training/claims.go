@@ -27,7 +27,7 @@ func claimMissing(s *jobstate.State) *jobstate.Obstacle {
 // devicesNotCounted refuses devices that cannot be counted if something depends on their number: a limit of the profile, which
 // they would evade, or the number of processes, which would be one on a worker of eight devices. A job that has begun goes on.
 func devicesNotCounted(s *jobstate.State) *jobstate.Obstacle {
-	if s.Core != nil || s.Job.Status.Attempt != nil || len(s.Spec.Template.Spec.Containers) == 0 {
+	if outlivesRules(s) || len(s.Spec.Template.Spec.Containers) == 0 {
 		return nil
 	}
 	held := &jobstate.Obstacle{Reason: v1alpha1.ReasonDevicesNotCounted, Stalled: true}

@@ -129,10 +129,10 @@ func approvalOf(s *jobstate.State) (waits string, until time.Time) {
 	}.AnswerAt(s.Now)
 }
 
-// qosNotMet refuses a template that contradicts the QoS of its tier. A job that has begun keeps running, and resumes: to stop it
-// would harm the very work that the tier protects. Its new workers get what the template allows.
+// qosNotMet refuses a template that contradicts the QoS of its tier. A job that has begun keeps running, and resumes as it was:
+// to stop it would harm the very work that the tier protects. Its new workers get what the template allows.
 func qosNotMet(s *jobstate.State) *jobstate.Obstacle {
-	if s.Core != nil || s.Job.Status.Attempt != nil {
+	if outlivesRules(s) {
 		return nil
 	}
 	tier, _ := s.Tier()
@@ -151,7 +151,7 @@ func qosNotMet(s *jobstate.State) *jobstate.Obstacle {
 // protectedTooLong refuses a shrink.minRunSeconds above what the tier allows. For a job that has begun the tier's value is used
 // instead.
 func protectedTooLong(s *jobstate.State) *jobstate.Obstacle {
-	if s.Core != nil || s.Job.Status.Attempt != nil {
+	if outlivesRules(s) {
 		return nil
 	}
 	tier, _ := s.Tier()
@@ -164,7 +164,7 @@ func protectedTooLong(s *jobstate.State) *jobstate.Obstacle {
 // graceTooLong refuses grace periods above what the configuration allows, because others wait that long for the room. A job that
 // has begun keeps running.
 func graceTooLong(s *jobstate.State) *jobstate.Obstacle {
-	if s.Core != nil || s.Job.Status.Attempt != nil {
+	if outlivesRules(s) {
 		return nil
 	}
 	found := trainingpod.CheckJobGrace(s.Spec, s.Config.Limits)

@@ -71,6 +71,18 @@ var _ = Describe("A job that is suspended", func() {
 		Eventually(s.Remains).Should(ConsistOf("ElasticTrainingJob a"), "and holds nothing any more")
 	})
 
+	It("and changed to what no new job may have does not resume so, also without webhooks", func() {
+		s := newScenario("changed", 1)
+		s.Submit(s.Job("a").Tier("exploratory"))
+		Eventually(s.Fetch("a")).Should(testutil.Train(1), "A trains")
+		s.Patch(s.Read("a"), suspend)
+		Eventually(s.Remains).Should(ConsistOf("ElasticTrainingJob a", "Service a-workers"), "nothing runs")
+		s.Patch(s.Read("a"), `{"spec":{"suspend":false,"tier":"main-traffic"}}`)
+		Eventually(s.Fetch("a")).Should(testutil.BeStalled(v1alpha1.ReasonQoSNotMet), "its template asks for no memory")
+		s.Patch(s.Read("a"), `{"spec":{"tier":"exploratory"}}`)
+		Eventually(s.Fetch("a")).Should(And(testutil.Train(1), HaveField("Status.Attempt.Number", int32(2))), "as it was it goes on")
+	})
+
 	It("that never ran is created suspended, and starts when it may", mainWay, func() {
 		s := newScenario("born-suspended", 2)
 		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Suspend = true }))

@@ -34,7 +34,7 @@ func Status() v1alpha1.ElasticTrainingJobStatus {
 		Queue:   "recommendation-prod", Profile: "recommendation-prod", Tier: "small-traffic",
 		Attempt: &v1alpha1.AttemptStatus{
 			Number: 99, StartTime: at, MinReplicas: 2048, MaxReplicas: workers, Tier: "small-traffic", NprocPerNode: 8,
-			Model: "NVIDIA-H100-80GB-HBM3",
+			Model: "NVIDIA-H100-80GB-HBM3", Checked: "7c1b0d529f3e4a86",
 		},
 		Sizing:   sizing(),
 		Replicas: workers, ReadyReplicas: workers, Summary: "4096/4096 (2048..4096)", Place: 99, Accelerators: 8 * workers,
