@@ -110,7 +110,7 @@ func (r *Reconciler) tellChange(ctx context.Context, job *v1alpha1.ElasticTraini
 		logger.Info("Job changed", "attempt", attempt, "queue", written.Queue,
 			"decision", written.Phase, "reason", written.Reason, "workers", written.Summary, "message", written.Message)
 	}
-	for _, e := range describe.EventsBetween(&job.Status, written) {
+	for _, e := range describe.EventsBetween(&job.Spec, &job.Status, written) {
 		r.recorder.Eventf(job, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)
 	}
 }

@@ -411,7 +411,7 @@ func (m *planned) speaks() bool {
 			return false
 		}
 	}
-	for _, e := range describe.EventsBetween(m.was, m.st) {
+	for _, e := range describe.EventsBetween(&m.o.Job.Spec, m.was, m.st) {
 		if !speakable(e.Message, statuspace.MessageLimit) {
 			return false
 		}

@@ -322,7 +322,7 @@ func TestStory(t *testing.T) {
 	g.Expect(reasons(w.events)[4:]).To(Equal([]string{"WorkerLost"}), "a worker created anew is not growth")
 	w.scale(2).settle()
 	g.Expect(reasons(w.events)[5:]).To(Equal([]string{"Resized"}))
-	g.Expect(w.events[5].Message).To(Equal("Removed workers 2 and 3 because replicas or maxReplicas was lowered; 2 workers ready."))
+	g.Expect(w.events[5].Message).To(Equal("Removed workers 2 and 3 because maxReplicas was lowered to 2; 2 workers ready."))
 }
 
 func TestGrowingBackBetweenTwoWritesIsTold(t *testing.T) {

@@ -188,7 +188,7 @@ func (w *simulator) reportWhenDue(v *view, wanted *v1alpha1.ElasticTrainingJobSt
 	if w.paced.TimeToWait(w.pace.noticed, w.pace.written, w.now) > 0 {
 		return
 	}
-	w.events = append(w.events, describe.EventsBetween(w.status(), wanted)...)
+	w.events = append(w.events, describe.EventsBetween(&v.Job.Spec, w.status(), wanted)...)
 	w.measures = append(w.measures, describe.MeasureChange(w.status(), wanted, w.last.Losses))
 	wanted.DeepCopyInto(w.status())
 	w.written++

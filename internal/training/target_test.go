@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
@@ -36,6 +37,32 @@ func TestWorkersFollowTheTarget(t *testing.T) {
 	g.Expect(w.status().Attempt.Number).To(Equal(attempt), "no agent had to restart")
 }
 
+func TestWhyWorkersWereRemoved(t *testing.T) {
+	const none = v1alpha1.NoTarget
+	for name, c := range map[string]struct {
+		before, replicas, maximum int32
+		says                      string
+	}{
+		"a first target":             {none, 4, 8, "workers 4 to 7 because replicas was lowered to 4; 4 workers"},
+		"a lower target":             {6, 4, 8, "workers 4 and 5 because replicas was lowered to 4; 4 workers"},
+		"a target below the core":    {6, 1, 8, "workers 2 to 5 because replicas was lowered to 1; 2 workers"},
+		"a lower maximum":            {none, none, 4, "workers 4 to 7 because maxReplicas was lowered to 4; 4 workers"},
+		"a maximum below the target": {6, 6, 4, "workers 4 and 5 because maxReplicas was lowered to 4; 4 workers"},
+		"both, the target less":      {none, 3, 6, "workers 3 to 7 because replicas was lowered to 3; 3 workers"},
+		"both to the same":           {6, 4, 4, "workers 4 and 5 because replicas or maxReplicas was lowered to 4; 4 workers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newSimulator(t, 2, 8)
+			w.o.Job.Spec.Replicas = c.before
+			w.trains()
+			w.o.Job.Spec.Replicas = c.replicas
+			w.scale(c.maximum).settle()
+			g.Expect(w.events[len(w.events)-1].Message).To(Equal("Removed " + c.says + " ready."))
+		})
+	}
+}
+
 func TestTierFollows(t *testing.T) {
 	t.Run("at once, while nothing is placed", func(t *testing.T) {
 		g := NewWithT(t)
@@ -55,10 +82,37 @@ func TestTierFollows(t *testing.T) {
 		w.settle()
 		g.Expect(w.status().Tier).To(Equal("exploratory"), "nothing restarts for it")
 		g.Expect(w.status().Attempt.Number).To(Equal(int32(1)))
+		g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/NextAttempt"))
+		const waits = "The workers were started in tier exploratory and keep it. The tier of the spec, main-traffic, takes effect " +
+			"after a restart: suspend and resume the job."
+		g.Expect(pending(w)).To(Equal(waits))
+		g.Expect(w.events[len(w.events)-1]).To(And(HaveField("Reason", v1alpha1.ConditionRangePending), HaveField("Message", waits)))
+		w.scale(6).settle()
+		g.Expect(pending(w)).To(And(ContainSubstring("The range of the spec, 2..6, takes effect"), HaveSuffix(" "+waits)), "both")
+		w.scale(4).settle()
+		g.Expect(pending(w)).To(Equal(waits))
 		w.suspend(true).settle()
 		w.suspend(false).settle()
 		g.Expect(w.status().Tier).To(Equal("main-traffic"))
+		g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("absent"), "it waits no more")
 	})
+	t.Run("not at all, if it is changed back", func(t *testing.T) {
+		g := NewWithT(t)
+		w := newSimulator(t, 2, 4).trains()
+		for _, back := range []string{"exploratory", ""} {
+			w.o.Job.Spec.Tier = "main-traffic"
+			w.settle()
+			g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/NextAttempt"))
+			w.o.Job.Spec.Tier = back
+			w.settle()
+			g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("absent"), "tier %q", back)
+		}
+	})
+}
+
+// pending is what condition RangePending says.
+func pending(w *simulator) string {
+	return meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionRangePending).Message
 }
 
 // Pods that are created later in the attempt must agree with those that run.

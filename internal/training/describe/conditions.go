@@ -100,17 +100,37 @@ func (d *description) rangePending() bool {
 	return d.is != ended && !jobstate.IsStopped(d.Status) && d.Status.Attempt != nil && d.RangePending()
 }
 
-// setRangePending is True while the spec's range has to wait for the next attempt, because running agents cannot follow it.
+// pendingTier is the tier that the spec asks for while the running attempt keeps another; empty for none.
+func (d *description) pendingTier() string {
+	a := d.Status.Attempt
+	if d.is == ended || jobstate.IsStopped(d.Status) || a == nil || a.Tier == "" {
+		return ""
+	}
+	if next, _ := d.NextTier(); next.Name != a.Tier {
+		return next.Name
+	}
+	return ""
+}
+
+// setRangePending is True while the spec's range or tier has to wait for the next attempt: running agents cannot follow another
+// range, and the priority of a pod cannot change.
 func (d *description) setRangePending() {
-	if !d.rangePending() {
+	a, waits := d.Status.Attempt, []string(nil)
+	if d.rangePending() {
+		waits = append(waits, fmt.Sprintf(
+			"The workers were started for %d..%d and keep that range, with at most %d now. The range of the spec, %d..%d, takes effect "+
+				"after a restart: set elasticity.rangeUpdate to Restart, or suspend and resume the job.",
+			a.MinReplicas, a.MaxReplicas, d.Maximum, d.Spec.MinReplicas, d.Spec.MaxReplicas))
+	}
+	if tier := d.pendingTier(); tier != "" {
+		waits = append(waits, fmt.Sprintf("The workers were started in tier %s and keep it. The tier of the spec, %s, takes effect "+
+			"after a restart: suspend and resume the job.", a.Tier, tier))
+	}
+	if len(waits) == 0 {
 		d.removeConditions(v1alpha1.ConditionRangePending)
 		return
 	}
-	a := d.Status.Attempt
-	d.setCondition(v1alpha1.ConditionRangePending, metav1.ConditionTrue, v1alpha1.ReasonNextAttempt, fmt.Sprintf(
-		"The workers were started for %d..%d and keep that range, with at most %d now. The range of the spec, %d..%d, takes effect "+
-			"after a restart: set elasticity.rangeUpdate to Restart, or suspend and resume the job.",
-		a.MinReplicas, a.MaxReplicas, d.Maximum, d.Spec.MinReplicas, d.Spec.MaxReplicas))
+	d.setCondition(v1alpha1.ConditionRangePending, metav1.ConditionTrue, v1alpha1.ReasonNextAttempt, strings.Join(waits, " "))
 }
 
 // setSchedulerConfigured is True if Volcano's configuration lets it take surplus for waiting gangs.

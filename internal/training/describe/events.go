@@ -19,14 +19,15 @@ import (
 
 // story collects the events of one transition.
 type story struct {
+	spec          *v1alpha1.ElasticTrainingJobSpec
 	before, after *v1alpha1.ElasticTrainingJobStatus
 	events        []statuspace.Event
 }
 
 // EventsBetween says what changed from one written status to the next. Call it once per write, after the write succeeded, so
-// that no event is repeated after a restart of the operator.
-func EventsBetween(before, after *v1alpha1.ElasticTrainingJobStatus) []statuspace.Event {
-	s := &story{before: before, after: after}
+// that no event is repeated after a restart of the operator. The spec is the one that the later status speaks of.
+func EventsBetween(spec *v1alpha1.ElasticTrainingJobSpec, before, after *v1alpha1.ElasticTrainingJobStatus) []statuspace.Event {
+	s := &story{spec: spec, before: before, after: after}
 	s.tellObstacles()
 	if said := sizing.DescribeChange(before.Sizing, after.Sizing); said != "" {
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventSized, "%s", said)
@@ -98,8 +99,8 @@ func (s *story) tellWorkers() {
 			whatFailed(f), s.whatFollows(), after.Restarts)
 	}
 	if given := s.givenUp(); len(given) > 0 {
-		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventResized, "Removed %s because replicas or maxReplicas was lowered; %s ready.",
-			WorkersNamed(given), CountWorkers(after.ReadyReplicas))
+		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventResized, "Removed %s because %s; %s ready.",
+			WorkersNamed(given), s.whatWasLowered(), CountWorkers(after.ReadyReplicas))
 	}
 	if s.before.RunningSince != nil && !jobstate.IsFinished(after) && len(s.joinedWorkers()) > 0 {
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew to %s: %s joined.",
@@ -208,6 +209,18 @@ func (s *story) givenUp() []int32 {
 		return nil
 	}
 	return livingIndices(s.before.Members, func(m v1alpha1.Member) bool { return !hasMember(s.after.Members, m.Index) })
+}
+
+// whatWasLowered says which field took workers away: the lower of target and maximum. Where both are the same, either may be it.
+func (s *story) whatWasLowered() string {
+	field, maximum := "replicas or maxReplicas", s.spec.MaxReplicas
+	switch target := max(s.spec.Replicas, s.spec.MinReplicas); {
+	case s.after.Targeted && target < maximum:
+		return fmt.Sprintf("replicas was lowered to %d", s.spec.Replicas)
+	case !s.after.Targeted || target > maximum:
+		field = "maxReplicas"
+	}
+	return fmt.Sprintf("%s was lowered to %d", field, maximum)
 }
 
 // joinedWorkers lists workers that are new, or return after they gave way. A lost worker that was created again is neither: it
