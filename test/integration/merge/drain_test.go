@@ -39,7 +39,8 @@ var _ = Describe("a drain", func() {
 		p.protect("core", map[string]string{v1alpha1.LabelPart: v1alpha1.PartCore},
 			policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromString("100%"))})
 		Eventually(p.FetchBudget("core")).Should(And(HaveField("Status.ExpectedPods", int32(2)),
-			HaveField("Status.CurrentHealthy", int32(2)), HaveField("Status.DisruptionsAllowed", BeZero())), "all of the core is protected")
+			HaveField("Status.CurrentHealthy", int32(2)), HaveField("Status.DisruptionsAllowed", BeZero())),
+			"all of the core is protected")
 		second := p.drain(p.nodeOf(0))
 		Eventually(second).Should(ConsistOf(testutil.MergePod("a", 0), testutil.MergePod("a", 1)), "surplus leaves, and the core stays")
 		Expect(p.ReadMerge("a").Status.Run.Attempt).To(Equal(int32(2)), "the attempt goes on")
@@ -50,7 +51,9 @@ var _ = Describe("a drain", func() {
 })
 
 // protect creates a PodDisruptionBudget over the pods of merge a that have these labels too.
-func (p *pool) protect(name string, labels map[string]string, spec policyv1.PodDisruptionBudgetSpec) *policyv1.PodDisruptionBudget {
+func (p *pool) protect(
+	name string, labels map[string]string, spec policyv1.PodDisruptionBudgetSpec,
+) *policyv1.PodDisruptionBudget {
 	GinkgoHelper()
 	spec.Selector = metav1.AddLabelToSelector(&metav1.LabelSelector{MatchLabels: labels}, v1alpha1.LabelMerge, "a")
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}, Spec: spec}
