@@ -333,7 +333,13 @@ func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1alp
 	st := &job.Status
 	placed := c.rollOf(types.NamespacedName{Namespace: key.Namespace, Name: gang.SurplusName(key.Name)}).bound
 	ask := c.gangOf(key, queue, job)
-	ask.Workers = min(max(job.WantedReplicas(), st.Attempt.MinReplicas), st.Attempt.MaxReplicas) - st.Attempt.MinReplicas - placed
+	wanted := min(max(job.WantedReplicas(), st.Attempt.MinReplicas), st.Attempt.MaxReplicas)
+	ask.Workers = wanted - st.Attempt.MinReplicas - placed
+	for _, m := range st.Members {
+		if m.HasLeft() && m.Index >= st.Attempt.MinReplicas && m.Index < wanted {
+			ask.Workers-- // It is not replaced in this attempt.
+		}
+	}
 	ask.Shape = c.shapeOf(job, st.Attempt.Model, 1)
 	c.in.growers = append(c.in.growers, capacity.Grower{Gang: *ask, Placed: placed, Step: job.Spec.Elasticity.Step})
 }

@@ -29,6 +29,11 @@ func TestWhoIsToldHowFarItMayGrow(t *testing.T) {
 		"OnlyIfFits":           {grows(v1alpha1.GrowthOnlyIfFits, 1), &capacity.Verdict{SurplusLimit: 6}},
 		"OnlyIfPays":           {grows(v1alpha1.GrowthOnlyIfPays, 1), &capacity.Verdict{SurplusLimit: 6}},
 		"OnlyIfPays, in steps": {grows(v1alpha1.GrowthOnlyIfPays, 4), &capacity.Verdict{SurplusLimit: 4}},
+		"in steps, and one has left for good": {func(job *v1alpha1.ElasticTrainingJob) {
+			grows(v1alpha1.GrowthOnlyIfFits, 3)(job)
+			job.Spec.MaxReplicas = 5
+			job.Status.Members = []v1alpha1.Member{{Index: 1}, {Index: 3, State: v1alpha1.MemberCompleted}}
+		}, &capacity.Verdict{}},
 		"not judged": {func(job *v1alpha1.ElasticTrainingJob) {
 			hostPort(job)
 			grows(v1alpha1.GrowthOnlyIfPays, 1)(job)
