@@ -165,8 +165,9 @@ func (s *Scenario) Read(job string) *v1alpha1.ElasticTrainingJob {
 	return Get(s, &v1alpha1.ElasticTrainingJob{}, job)
 }
 
-// FetchBudget returns a function that reads a PodDisruptionBudget, for Eventually and Consistently. Kubernetes learns of new kinds
-// every 30 s, and does not count what it failed to count before until the budget or a pod changes. So this changes the budget.
+// FetchBudget returns a function that reads a PodDisruptionBudget, for Eventually and Consistently. Kubernetes learns of
+// new kinds every 30 s, and does not count what it failed to count before until the budget or a pod changes. So this
+// changes the budget.
 func (s *Scenario) FetchBudget(name string) func() (*policyv1.PodDisruptionBudget, error) {
 	return func() (*policyv1.PodDisruptionBudget, error) {
 		b := &policyv1.PodDisruptionBudget{}
