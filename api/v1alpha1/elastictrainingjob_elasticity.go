@@ -43,26 +43,27 @@ type Growth struct {
 	// +kubebuilder:default=Always
 	Mode GrowthMode `json:"mode,omitempty"`
 
-	// CooldownSeconds is the time before the job grows again of its own accord, in seconds, because each change of size restarts
-	// the training: after surplus gave way, and unless the mode is Always, after growth too. Then it also doubles, up to an hour,
-	// while the job keeps losing what it gained. It never shields surplus from a gang that could start, and holds back neither
-	// the first growth, nor one that follows another restart, nor a higher replicas. Default 300, range 0 to 86400.
+	// CooldownSeconds is the time before the job grows again of its own accord, in seconds, because each change of size
+	// restarts the training: after surplus gave way, and after growth too, unless the mode is Always and the step 1. Then it
+	// also doubles, up to an hour, while the job keeps losing what it gained. It never shields surplus from a gang that
+	// could start, and holds back neither the first growth, nor one that follows another restart, nor a higher replicas.
+	// Default 300, range 0 to 86400.
 	// +optional
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
 
-	// MaxPerHour is how often the job may grow within an hour, whatever cooldownSeconds says, unless the mode is Always.
-	// Default 12, range 1 to 3600.
+	// MaxPerHour is how often the job may grow within an hour, whatever cooldownSeconds says, unless the mode is Always
+	// and the step 1. Default 12, range 1 to 3600.
 	// +optional
 	// +kubebuilder:default=12
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
 	MaxPerHour *int32 `json:"maxPerHour,omitempty"`
 
-	// OutageSeconds is for how long a change of size keeps the training from progress, in seconds, as mode OnlyIfPays takes it.
-	// Default 60, range 0 to 86400.
+	// OutageSeconds is for how long a change of size keeps the training from progress, in seconds, as mode OnlyIfPays takes it
+	// until it was measured from annotation tideline.io/progress. Default 60, range 0 to 86400.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0

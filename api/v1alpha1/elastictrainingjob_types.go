@@ -247,11 +247,17 @@ type ElasticTrainingJobList struct {
 // WantedReplicas is the number of workers to aim at: spec.replicas within the range for a job that was given a target, else
 // spec.maxReplicas, lowered to minReplicas and a multiple of elasticity.step.
 func (j *ElasticTrainingJob) WantedReplicas() int32 {
+	return j.Spec.MinReplicas + j.WantedSurplus(j.Spec.MinReplicas, j.Spec.MaxReplicas)
+}
+
+// WantedSurplus is the number of surplus workers to aim at in whole steps, for workers that were started with this range: the
+// range of the spec may have changed since.
+func (j *ElasticTrainingJob) WantedSurplus(minimum, maximum int32) int32 {
 	wanted := j.Spec.MaxReplicas
 	if j.Status.Targeted || j.Spec.Replicas > NoTarget {
-		wanted = min(max(j.Spec.Replicas, j.Spec.MinReplicas), j.Spec.MaxReplicas)
+		wanted = min(max(j.Spec.Replicas, j.Spec.MinReplicas), wanted)
 	}
-	return j.Spec.MinReplicas + j.Spec.Elasticity.WholeSteps(wanted-j.Spec.MinReplicas)
+	return j.Spec.Elasticity.WholeSteps(min(max(wanted, minimum), maximum) - minimum)
 }
 
 // EffectiveTier is the tier that the pods of the current attempt have, or else the tier that the spec asks for; empty for a

@@ -8,7 +8,7 @@ import (
 
 // ShareFairly moves places from surplus of queues above their share to waiting surplus of queues below theirs. Volcano reclaims
 // for gangs alone, so without this surplus would be shared by who came first. claims are the waiting surplus workers, each as a
-// gang of one, or of what completes a step of its job. may returns whether surplus of a job may leave for a claim. A queue gives
+// gang of one, or of what completes a step of its job. may tells whether surplus of a job may leave for a claim. A queue gives
 // only what it has beyond its share, and takes only up to its own, so that nothing is taken back again. It returns which surplus
 // must leave, by job and with the job that gets the place, and the claims that are served.
 func (m *Model) ShareFairly(

@@ -16,8 +16,8 @@ func outlivesRules(s *jobstate.State) bool {
 	return s.Core != nil || a != nil && (!jobstate.IsStopped(&s.Job.Status) || a.Checked == hashChecked(s))
 }
 
-// hashChecked is the hash of what rules for new jobs check in the spec, with the tier of an attempt that begins now. The range is
-// not in it: it may change at any time, and its limits hold at any time.
+// hashChecked hashes what the rules for new jobs check: parts of the spec, and the tier that an attempt would have now. It leaves
+// the range out, which may change at any time and whose limits always hold.
 func hashChecked(s *jobstate.State) string {
 	content, err := json.Marshal([]any{
 		s.Spec.Template, s.Spec.Master, s.Spec.Checkpoint.GraceSeconds, s.Spec.Elasticity.Shrink.MinRunSeconds,

@@ -219,7 +219,8 @@ func (m *planned) asksForALeave() bool {
 		if w.Phase != corev1.PodRunning || w.Attempt != m.was.Attempt.ID() {
 			return false
 		}
-		return w.Index >= m.maximum() || slices.Contains(m.o.Verdict.GiveUp, w.UID) || w.Terminating || m.toldToLeave(&w)
+		isRemainder := spec.Elasticity.Step > 1 && w.Index >= m.was.Attempt.MinReplicas
+		return isRemainder || w.Index >= m.maximum() || slices.Contains(m.o.Verdict.GiveUp, w.UID) || w.Terminating || m.toldToLeave(&w)
 	})
 }
 

@@ -20,7 +20,7 @@ func (p *planner) keepTime() {
 		p.Status.BelowMinSince = nil
 	case p.CoreRuns():
 		if p.Status.BelowMinSince != nil && p.Status.RunningSince != nil {
-			p.NoteRestart() // All workers meet again, now that the core is whole.
+			p.Growth().NoteRestart() // All workers meet again, now that the core is whole.
 		}
 		p.Status.BelowMinSince = nil
 		if p.Status.RunningSince == nil {

@@ -18,7 +18,7 @@ func (p *planner) growSurplus() {
 		}
 	}
 	p.ensureGroup(p.Surplus, p.d.Blueprint.SurplusGroup())
-	if p.GrowsInSteps() {
+	if p.Growth().IsInSteps() {
 		p.growInStep()
 	} else {
 		p.growAtOnce()
@@ -27,12 +27,12 @@ func (p *planner) growSurplus() {
 
 // growAtOnce creates the surplus that is missing. Workers that gave way wait for their cooldown.
 func (p *planner) growAtOnce() {
-	if pause := p.EvictionPause(); pause > 0 {
+	if pause := p.Growth().EvictionPause(); pause > 0 {
 		p.requeueAfter(pause)
 	} else {
 		p.returnEvicted()
 	}
-	p.createSurplus(p.SurplusTarget())
+	p.createSurplus(p.Growth().SurplusTarget())
 }
 
 // returnEvicted has workers that gave way created again like new ones: without their entries their indices are free.
@@ -54,29 +54,28 @@ func (p *planner) createSurplus(target int32) {
 // growInStep has all surplus that fits join in one step. Between two steps no surplus may join, so surplus that still waits for
 // room then is deleted: Volcano would bind it whenever a place is free, and each worker that joins restarts all.
 func (p *planner) growInStep() {
-	p.noteGrowth()
-	if left := p.StepLeft(); left > 0 {
+	if left := p.Growth().StepLeft(); left > 0 {
 		p.requeueAfter(left)
 	}
-	if pause := p.GrowthPause(); pause > 0 {
+	if pause := p.Growth().PauseLeft(); pause > 0 {
 		p.requeueAfter(pause)
-		if p.StepLeft() <= 0 {
+		if p.Growth().StepLeft() <= 0 {
 			p.withdrawWaiting()
 		}
 		return
 	}
-	if left := p.RestartLeft(); left > 0 {
+	if left := p.Growth().RestartLeft(); left > 0 {
 		p.requeueAfter(left) // What may join freely now may not afterwards.
 	}
-	target, have := p.SurplusTarget(), p.surplus()
-	if p.FollowsRoom() && have.waiting > 0 && have.placed+have.waiting > target {
+	target, have := p.Growth().SurplusTarget(), p.surplus()
+	if p.Growth().FollowsRoom() && have.waiting > 0 && have.placed+have.waiting > target {
 		p.withdrawWaiting() // Others have taken the room that was there for these.
 		return
 	}
 	if have.placed+have.waiting >= target {
 		return
 	}
-	if p.MustPay() && have.waiting == 0 {
+	if p.Growth().MustPay() && have.waiting == 0 {
 		if p.step = p.stepOf(target - have.placed); !p.step.Weigh().Pays() {
 			return
 		}
@@ -85,9 +84,12 @@ func (p *planner) growInStep() {
 	p.createSurplus(target)
 }
 
-// noteGrowth records that a step began with the worker that got its node last, if it is of no earlier step.
-func (p *planner) noteGrowth() {
-	last := p.LastGrowth()
+// noteStep records that a step began with the worker that got its node last, if it is of no earlier step.
+func (p *planner) noteStep() {
+	if !p.Growth().IsInSteps() {
+		return
+	}
+	last := p.Growth().LastStep()
 	for w := range p.AttemptWorkers() {
 		if !p.IsSurplus(w.Index) || !w.Scheduled || w.Terminating || w.HasEnded() || p.RecordedLost(w) {
 			continue
@@ -96,8 +98,8 @@ func (p *planner) noteGrowth() {
 		if bound.After(p.Now) {
 			bound = p.Now // Of a clock that is ahead.
 		}
-		if last.IsZero() || bound.Sub(last) > p.StepTime() {
-			p.NoteGrowth(bound)
+		if last.IsZero() || bound.Sub(last) > p.Growth().StepTime() {
+			p.Growth().NoteStep(bound)
 			last = bound
 		}
 	}
@@ -106,7 +108,7 @@ func (p *planner) noteGrowth() {
 // stepOf is the step by which so many workers join.
 func (p *planner) stepOf(joining int32) *growth.Step {
 	return &growth.Step{
-		Training: p.Minimum + p.surplus().placed, Joining: joining, Outage: p.OutageTime(), Stay: p.Stay,
+		Training: p.Minimum + p.surplus().placed, Joining: joining, Outage: p.Growth().OutageTime(), Stay: p.Stay,
 		Devices: trainingpod.GPUs(p.Job, 1) + p.Claims.Count().Devices,
 	}
 }
@@ -120,15 +122,16 @@ func (p *planner) withdrawWaiting() {
 	}
 }
 
-// surplusCount counts surplus that stays.
+// surplusCount counts surplus by whether it has a node.
 type surplusCount struct{ placed, waiting int32 }
 
-// surplus counts the surplus workers that stay: those with a node, and those that wait for one or are created by this decision.
+// surplus counts the surplus workers with a node, and those that wait for one or are created by this decision. One that this
+// decision deletes, to be created again, keeps its place.
 func (p *planner) surplus() surplusCount {
 	var n surplusCount
 	for w := range p.AttemptWorkers() {
 		switch {
-		case !p.IsSurplus(w.Index) || w.Terminating || w.HasEnded() || p.deleting[w.UID]:
+		case !p.IsSurplus(w.Index) || w.Terminating || w.HasEnded():
 		case w.Scheduled:
 			n.placed++
 		default:
@@ -146,28 +149,18 @@ func (p *planner) surplus() surplusCount {
 // hasFullSurplus is true when the job has all the surplus that its profile's limits and the free room allow now.
 func (p *planner) hasFullSurplus() bool {
 	have := p.surplus()
-	return have.placed+have.waiting >= p.SurplusTarget()
+	return have.placed+have.waiting >= p.Growth().SurplusTarget()
 }
 
 // leaveRemainder has surplus leave that is no whole step, because others of the step were lost: it cannot train. It goes along
 // with the restart that their loss causes.
 func (p *planner) leaveRemainder() {
 	step := p.Spec.Elasticity.Step
-	if step <= 1 || p.StepLeft() > 0 {
+	if step <= 1 || p.Growth().StepLeft() > 0 {
 		return // More of the present step may still come.
 	}
-	var stay []*podstate.Worker
-	returning := int32(0) // Failed workers that are replaced: their step will be whole again.
-	for w := range p.AttemptWorkers() {
-		switch {
-		case !p.IsSurplus(w.Index) || w.Index >= p.Maximum || !w.Scheduled || p.IsEvicted(w.Index) || p.HasTrained(w):
-		case w.HasEnded():
-			returning++
-		case !w.Terminating:
-			stay = append(stay, w)
-		}
-	}
-	for excess := (int32(len(stay)) + returning) % step; excess > 0 && len(stay) > 0; excess-- {
+	stay := p.placedSurplus()
+	for excess := (int32(len(stay)) + p.countReturning()) % step; excess > 0 && len(stay) > 0; excess-- {
 		w := stay[len(stay)-1] // The highest index.
 		if w.IsRunning() {
 			if ready := p.ensureCheckpoint(forShrink); !ready {
@@ -177,4 +170,32 @@ func (p *planner) leaveRemainder() {
 		p.books.ReleaseRemainder(w)
 		stay = stay[:len(stay)-1]
 	}
+}
+
+// placedSurplus lists the surplus workers that have a node and stay, by rising index.
+func (p *planner) placedSurplus() []*podstate.Worker {
+	var stay []*podstate.Worker
+	for w := range p.AttemptWorkers() {
+		if p.IsSurplus(w.Index) && w.Index < p.Maximum && w.Scheduled && !w.Terminating && !w.HasEnded() && !p.IsEvicted(w.Index) {
+			stay = append(stay, w)
+		}
+	}
+	return stay
+}
+
+// countReturning counts the surplus workers that make their step whole again: those that wait for a node, and those that were
+// lost and are created again.
+func (p *planner) countReturning() int32 {
+	n := p.surplus().waiting
+	if p.Growth().RestartLeft() <= 0 && p.Growth().PauseLeft() > 0 {
+		return n // What is lost now is not created before the pause is over.
+	}
+	for _, m := range p.Status.Members {
+		w := p.At[m.Index]
+		if p.IsSurplus(m.Index) && m.Index < p.Maximum && m.IsLost() && !m.HasLeft() && !p.IsEvicted(m.Index) &&
+			(w == nil || w.UID == m.UID) {
+			n++
+		}
+	}
+	return n
 }

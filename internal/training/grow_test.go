@@ -5,9 +5,11 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
@@ -84,4 +86,50 @@ func TestSizesComeInWholeSteps(t *testing.T) {
 	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "three of four train nothing")
 	g.Expect(w.status().Restarts).To(BeZero())
 	g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{2, 3, 4, 5}))
+}
+
+func TestAStepMayBePlacedWorkerByWorker(t *testing.T) {
+	for _, mode := range []v1alpha1.GrowthMode{v1alpha1.GrowthAlways, v1alpha1.GrowthOnlyIfFits, v1alpha1.GrowthOnlyIfPays} {
+		t.Run(string(mode), func(t *testing.T) {
+			g := NewWithT(t)
+			w := growing(t, mode, 4)
+			w.o.Job.Spec.Elasticity.Step = 4
+			w.step().step()
+			g.Expect(w.indices()).To(HaveLen(6))
+			for i := int32(2); i < 6; i++ {
+				w.run(i).step().pass(time.Second).step()
+				g.Expect(w.last.DeletePods).To(BeEmpty(), "the others follow")
+			}
+			w.settle()
+			g.Expect(w.indices()).To(HaveLen(6))
+			g.Expect(w.status().ReadyReplicas).To(Equal(int32(6)))
+		})
+	}
+}
+
+func TestAPartOfAStepDoesNotStay(t *testing.T) {
+	for _, mode := range []v1alpha1.GrowthMode{v1alpha1.GrowthAlways, v1alpha1.GrowthOnlyIfFits} {
+		t.Run(string(mode), func(t *testing.T) {
+			g := NewWithT(t)
+			w := growing(t, mode, 4)
+			w.o.Job.Spec.Elasticity.Step = 4
+			w.step().run(2, 3).step()
+			w.o.Verdict.SurplusLimit = 0 // Others have taken the room of the other two.
+			w.settle()
+			g.Expect(w.indices()).To(Equal([]int32{0, 1}), "two of four train nothing, and two wait in vain")
+		})
+	}
+}
+
+func TestWorkersThatLeftForGoodAreNotMissing(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1alpha1.GrowthOnlyIfPays, 0)
+	w.o.Job.Spec.Elasticity.Step, w.o.Verdict.Unjudged = 2, true
+	w.settle().run().settle()
+	g.Expect(w.indices()).To(HaveLen(8))
+	w.change(7, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
+	for range 5 {
+		w.pass(time.Minute).settle()
+		g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3, 4, 5, 7}), "7 succeeded, and without it 6 is no whole step")
+	}
 }

@@ -66,7 +66,10 @@ func somePolicies(w *simulator, c chance) {
 	for i := range w.o.Config.Tiers {
 		w.o.Config.Tiers[i].MaxMinSurplusRunSeconds = 600
 	}
-	spec.Elasticity.Growth.Mode = pick(c, v1alpha1.GrowthAlways, v1alpha1.GrowthAlways, v1alpha1.GrowthOnlyIfFits)
+	spec.Elasticity.Growth.Mode = pick(c, v1alpha1.GrowthAlways, v1alpha1.GrowthOnlyIfPays, v1alpha1.GrowthOnlyIfFits)
+	if oneIn(c, 3) {
+		spec.Elasticity.Step = min(pick[int32](c, 2, 3), max(1, spec.MaxReplicas-spec.MinReplicas))
+	}
 	spec.Checkpoint.GraceSeconds = ptr.To(pick[int32](c, 0, 0, 30, 300))
 	if oneIn(c, 4) {
 		spec.Framework.Type = v1alpha1.FrameworkCustom

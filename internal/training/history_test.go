@@ -156,12 +156,21 @@ func (w *simulator) restarts() int {
 
 // pods is how many pods the job must have at its fixed point: none for workers that left and whose pods are gone.
 func (w *simulator) pods() int {
-	a := w.status().Attempt
-	pods := int(min(max(w.o.Job.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas))
+	a, elasticity := w.status().Attempt, w.o.Job.Spec.Elasticity
+	most := elasticity.WholeSteps(min(max(w.o.Job.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas) - a.MinReplicas)
+	core, surplus, ended := a.MinReplicas, most, int32(0)
 	for _, m := range w.status().Members {
-		if m.HasLeft() && w.worker(m.Index) == nil {
-			pods--
+		if !m.HasLeft() {
+			continue
+		}
+		if m.Index < a.MinReplicas {
+			core--
+		} else {
+			surplus--
+		}
+		if w.worker(m.Index) != nil {
+			ended++
 		}
 	}
-	return pods
+	return int(core + elasticity.WholeSteps(surplus) + ended)
 }

@@ -88,7 +88,8 @@ func (m *planned) current(p *podstate.Worker) bool {
 // maximum is how many workers the job may have now.
 func (m *planned) maximum() int32 {
 	a := m.was.Attempt
-	return min(max(m.o.Job.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas)
+	most := min(max(m.o.Job.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas)
+	return a.MinReplicas + m.o.Job.Spec.Elasticity.WholeSteps(most-a.MinReplicas)
 }
 
 // victims are those that are deleted of the workers that are wanted and did not end, or ended well and are not called back.
@@ -314,7 +315,7 @@ func (m *planned) coolsDown() bool {
 }
 
 func (m *planned) createsWhatFits() bool {
-	if m.o.Job.Spec.Elasticity.Growth.Mode != v1alpha1.GrowthOnlyIfFits || m.createsSurplus() == 0 {
+	if m.o.Job.Spec.Elasticity.Growth.Mode == v1alpha1.GrowthAlways || m.o.Verdict.Unjudged || m.createsSurplus() == 0 {
 		return true
 	}
 	surplus := m.createsSurplus()

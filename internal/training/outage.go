@@ -16,7 +16,7 @@ func (p *planner) noteOutage() {
 		p.Status.Elasticity = &v1alpha1.ElasticityStatus{}
 	}
 	e := p.Status.Elasticity
-	outage := growth.Smooth(time.Duration(e.OutageSeconds)*time.Second, p.MeasuredOutage)
+	outage := growth.SmoothOutage(time.Duration(e.OutageSeconds)*time.Second, p.MeasuredOutage)
 	e.OutageSeconds = max(1, int32(outage.Round(time.Second)/time.Second)) // 0 is for none.
 }
 

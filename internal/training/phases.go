@@ -122,6 +122,7 @@ var runningPhases = []phase{
 var workerPhases = []phase{
 	{"take room back", "surplus that left in vain for a gang returns without a cooldown", always((*planner).takeRoomBack)},
 	{"give way", "a waiting gang comes before surplus even if an obstacle stops this job", always((*planner).giveWay)},
+	{"note a step", "workers of a step get nodes one after another, and the first are no remainder", always((*planner).noteStep)},
 	{"leave a remainder", "surplus that is no whole step holds devices and trains nothing", always((*planner).leaveRemainder)},
 	{"apply the outcome", "a failure policy may answer the departure by ending the job or its attempt", (*planner).applyOutcome},
 	{"find an obstacle", "no phase below may create what a user must mend first", (*planner).findObstacle},

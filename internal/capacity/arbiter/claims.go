@@ -333,10 +333,10 @@ func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1alp
 	st := &job.Status
 	placed := c.rollOf(types.NamespacedName{Namespace: key.Namespace, Name: gang.SurplusName(key.Name)}).bound
 	ask := c.gangOf(key, queue, job)
-	wanted := min(max(job.WantedReplicas(), st.Attempt.MinReplicas), st.Attempt.MaxReplicas)
-	ask.Workers = wanted - st.Attempt.MinReplicas - placed
+	wanted := job.WantedSurplus(st.Attempt.MinReplicas, st.Attempt.MaxReplicas)
+	ask.Workers = wanted - placed
 	for _, m := range st.Members {
-		if m.HasLeft() && m.Index >= st.Attempt.MinReplicas && m.Index < wanted {
+		if m.HasLeft() && m.Index >= st.Attempt.MinReplicas && m.Index < st.Attempt.MinReplicas+wanted {
 			ask.Workers-- // It is not replaced in this attempt.
 		}
 	}

@@ -171,7 +171,7 @@ func (t *teams) surplusWanted(key types.NamespacedName, job *v1alpha1.ElasticTra
 	if st.RunningSince == nil {
 		return 0
 	}
-	wants := min(job.WantedReplicas(), st.Attempt.MaxReplicas) - st.Attempt.MinReplicas
+	wants := job.WantedSurplus(st.Attempt.MinReplicas, st.Attempt.MaxReplicas)
 	if left := t.c.cooldownLeft(job); left > 0 {
 		t.c.in.again = kube.SoonerOf(t.c.in.again, left)
 		wants -= int32(len(st.Elasticity.Evicted))

@@ -51,12 +51,12 @@ func (d *description) describeGrowth() (metav1.ConditionStatus, string, string) 
 
 // isHeldUp is true while a job waits with its growth for something other than the limits of its profile.
 func (d *description) isHeldUp() bool {
-	return d.coolsDown() || d.waitingForRoom() > 0 || d.GrowsInSteps() && d.starting() > 0 || d.doesNotPay()
+	return d.coolsDown() || d.waitingForRoom() > 0 || d.Growth().IsInSteps() && d.starting() > 0 || d.doesNotPay()
 }
 
-// coolsDown is true while no surplus may join, and none that did is starting.
+// coolsDown is true while surplus must not join, and the surplus that has joined is ready.
 func (d *description) coolsDown() bool {
-	return d.GrowthPause() > 0 && (len(d.Status.Elasticity.Evicted) > 0 || d.starting() == 0)
+	return d.Growth().PauseLeft() > 0 && (len(d.Status.Elasticity.Evicted) > 0 || d.starting() == 0)
 }
 
 // doesNotPay is true if a step was weighed and found too dear.
@@ -71,17 +71,17 @@ func (d *description) whyNotLarger() (reason, message string) {
 	case d.waitingForRoom() > 0:
 		return v1alpha1.ReasonWaitingForRoom, fmt.Sprintf("; %s for free room in queue %s.", countWaiting(d.waitingForRoom()),
 			d.Queue.Name)
-	case d.GrowsInSteps() && d.starting() > 0:
+	case d.Growth().IsInSteps() && d.starting() > 0:
 		return v1alpha1.ReasonGrowing, starting
 	case d.doesNotPay():
 		return v1alpha1.ReasonDoesNotPay, ". " + d.sayWorth()
 	}
-	if most := d.SurplusAllowance(); d.Maximum-d.Minimum > most && d.Full {
+	if most := d.Growth().SurplusAllowance(); d.Maximum-d.Minimum > most && d.Full {
 		return v1alpha1.ReasonQuotaExceeded, fmt.Sprintf(
 			". Cannot grow: the limits of profile %s allow it %s beyond its core now. It grows by itself once they allow more.",
 			d.Profile.Name, CountWorkers(most))
 	}
-	if d.Full && d.FollowsRoom() {
+	if d.Full && d.Growth().FollowsRoom() {
 		return v1alpha1.ReasonWaitingForRoom, fmt.Sprintf(
 			". No more fit now, and with elasticity.growth.mode %s the operator creates only workers that fit.",
 			d.Spec.Elasticity.Growth.Mode)
@@ -94,8 +94,8 @@ func (d *description) sayPause() string {
 	e := d.Status.Elasticity
 	pause := fmt.Sprintf("cooldownSeconds %d", ptr.Deref(d.Spec.Elasticity.Growth.CooldownSeconds, v1alpha1.DefaultCooldownSeconds))
 	until := e.NextGrowthTime.Time
-	if !d.GrowsInSteps() {
-		until = e.LastEvictionTime.Add(d.CooldownTime())
+	if !d.Growth().IsInSteps() {
+		until = e.LastEvictionTime.Add(d.Growth().CooldownTime())
 	} else if e.QuickLosses > 1 {
 		pause += fmt.Sprintf(", doubled %s, because the job lost %d times in a row what it had just gained",
 			countTimes(e.QuickLosses-1), e.QuickLosses)

@@ -30,13 +30,13 @@ func TestCooldownDoublesWhileGainsAreLost(t *testing.T) {
 	var cooldowns []time.Duration
 	for range 8 {
 		lost = CountQuickLosses(own, lost, time.Minute)
-		cooldowns = append(cooldowns, Cooldown(own, lost)/time.Minute)
+		cooldowns = append(cooldowns, CooldownAfter(own, lost)/time.Minute)
 	}
 	g.Expect(cooldowns).To(Equal([]time.Duration{5, 10, 20, 40, 60, 60, 60, 60}), "in minutes; no longer than an hour")
 	g.Expect(CountQuickLosses(own, 3, 45*time.Minute)).To(Equal(int32(1)), "it stayed for two cooldowns of 20 minutes")
 	g.Expect(CountQuickLosses(own, 3, 100*time.Hour)).To(BeZero())
 	g.Expect(CountQuickLosses(0, 3, 0)).To(BeZero(), "without a cooldown none is doubled")
-	g.Expect(Cooldown(2*time.Hour, 5)).To(Equal(2*time.Hour), "a longer one is kept")
+	g.Expect(CooldownAfter(2*time.Hour, 5)).To(Equal(2*time.Hour), "a longer one is kept")
 }
 
 func TestAnHourHasAsManyGrowthsAsItMay(t *testing.T) {
@@ -45,12 +45,12 @@ func TestAnHourHasAsManyGrowthsAsItMay(t *testing.T) {
 	var debt, next time.Time
 	for range 12 {
 		g.Expect(next).To(BeTemporally("<=", now))
-		debt, next = Spend(debt, now, 12)
+		debt, next = ChargeBudget(debt, now, 12)
 	}
 	g.Expect(next).To(Equal(now), "the thirteenth is the first that is left of the hour")
-	_, next = Spend(debt, now, 12)
+	_, next = ChargeBudget(debt, now, 12)
 	g.Expect(next).To(Equal(now.Add(5*time.Minute)), "then one each five minutes")
-	_, next = Spend(debt, now.Add(3*time.Hour), 12)
+	_, next = ChargeBudget(debt, now.Add(3*time.Hour), 12)
 	g.Expect(next).To(BeTemporally("<", now.Add(3*time.Hour)), "what was spent long ago counts no more")
 }
 
@@ -79,6 +79,6 @@ func TestMeterMeasuresTheLongestPauseAfterAChange(t *testing.T) {
 	train(100)
 	_, count = m.Outage()
 	g.Expect(count).To(Equal(1), "each change is measured once")
-	g.Expect(Smooth(0, time.Minute)).To(Equal(time.Minute))
-	g.Expect(Smooth(time.Minute, 2*time.Minute)).To(Equal(78 * time.Second))
+	g.Expect(SmoothOutage(0, time.Minute)).To(Equal(time.Minute))
+	g.Expect(SmoothOutage(time.Minute, 2*time.Minute)).To(Equal(78 * time.Second))
 }

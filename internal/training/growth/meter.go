@@ -73,8 +73,8 @@ func (m *Meter) close(now time.Time) {
 // Outage returns the outage that was measured last, and how many were; zero for none.
 func (m *Meter) Outage() (outage time.Duration, count int) { return m.outage, m.count }
 
-// Smooth joins a new outage with what was known; zero for nothing.
-func Smooth(known, measured time.Duration) time.Duration { return mean(known, measured) }
+// SmoothOutage joins a new outage with what was known; zero for nothing.
+func SmoothOutage(known, measured time.Duration) time.Duration { return mean(known, measured) }
 
 func mean(known, value time.Duration) time.Duration {
 	if known == 0 {

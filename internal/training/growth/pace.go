@@ -12,9 +12,9 @@ const (
 	mostDoublings = 16
 )
 
-// Cooldown is the pause before the next growth: the job's own, doubled for each time after the first that it lost at once what it
-// had gained. quickLosses is how often in a row it has.
-func Cooldown(own time.Duration, quickLosses int32) time.Duration {
+// CooldownAfter is the pause before the next growth: the job's own, doubled for each time after the first that it lost at once
+// what it had gained. quickLosses is how often in a row it has.
+func CooldownAfter(own time.Duration, quickLosses int32) time.Duration {
 	doublings := min(max(quickLosses-1, 0), mostDoublings)
 	return min(own<<doublings, max(LongestCooldown, own))
 }
@@ -23,7 +23,7 @@ func Cooldown(own time.Duration, quickLosses int32) time.Duration {
 // gained kept ago. Surplus that stayed for less time than the job would wait for it was not worth its restarts; each whole
 // cooldown that it stayed makes up for one such loss.
 func CountQuickLosses(own time.Duration, quickLosses int32, kept time.Duration) int32 {
-	waits := Cooldown(own, quickLosses)
+	waits := CooldownAfter(own, quickLosses)
 	switch {
 	case kept < waits:
 		return min(quickLosses+1, mostDoublings+1)
@@ -33,10 +33,10 @@ func CountQuickLosses(own time.Duration, quickLosses int32, kept time.Duration) 
 	return max(0, quickLosses-int32(min(kept/waits, math.MaxInt32)))
 }
 
-// Spend accounts for a growth, of which an hour may have a number: a leaky bucket kept as one time (ITU-T I.371, the virtual
-// scheduling form of the generic cell rate algorithm). debt is until when growths so far are paid for. It returns the debt with
-// this one, and the earliest time of the next.
-func Spend(debt, now time.Time, perHour int32) (spent, next time.Time) {
+// ChargeBudget charges one growth to an hourly budget. The budget is a leaky bucket, kept as one time (ITU-T I.371, the generic
+// cell rate algorithm in its virtual scheduling form): debt is the time at which all growths so far are paid back. It returns
+// the debt with this growth, and the earliest time of the next.
+func ChargeBudget(debt, now time.Time, perHour int32) (spent, next time.Time) {
 	if debt.Before(now) {
 		debt = now
 	}

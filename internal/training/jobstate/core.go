@@ -62,7 +62,7 @@ func (s *State) LostSince() *metav1.Time { return WorkLostSince(s.Status, s.chec
 
 // CheckpointTime is when worker 0 last saved a checkpoint in this attempt; zero if it told of none.
 func (s *State) CheckpointTime() time.Time {
-	return CheckpointTimeOf(s.Status, s.checkpointDone(), s.Now)
+	return checkpointTimeOf(s.Status, s.checkpointDone(), s.Now)
 }
 
 // CheckpointAhead is for how long the number of the last checkpoint is not believed yet, because the clock of worker 0 is ahead;
@@ -84,7 +84,7 @@ func WorkLostSince(st *v1alpha1.ElasticTrainingJobStatus, done int64, now time.T
 		return nil
 	}
 	since := *st.RunningSince
-	if saved := CheckpointTimeOf(st, done, now); saved.After(now) {
+	if saved := checkpointTimeOf(st, done, now); saved.After(now) {
 		since = metav1.NewTime(now.Truncate(time.Second))
 	} else if !saved.IsZero() {
 		since = metav1.NewTime(saved)
@@ -95,8 +95,8 @@ func WorkLostSince(st *v1alpha1.ElasticTrainingJobStatus, done int64, now time.T
 // aheadOfRequest is how far the number of a checkpoint may be ahead of the clock: by as much as that of a request is.
 const aheadOfRequest = time.Second
 
-// CheckpointTimeOf is when a checkpoint of that number was saved; zero for none that can be believed.
-func CheckpointTimeOf(st *v1alpha1.ElasticTrainingJobStatus, done int64, now time.Time) time.Time {
+// checkpointTimeOf is when the checkpoint of a number was saved; zero for a number that is not to be believed.
+func checkpointTimeOf(st *v1alpha1.ElasticTrainingJobStatus, done int64, now time.Time) time.Time {
 	// The annotation is written by the user's program. A time in the future is not believed, and a time before the core ran belongs
 	// to another attempt.
 	saved := time.Unix(done, 0)

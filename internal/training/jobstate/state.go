@@ -51,8 +51,7 @@ func (s *State) adoptStatus(st *v1alpha1.ElasticTrainingJobStatus) {
 	if a := st.Attempt; a != nil {
 		s.Minimum = a.MinReplicas
 		// Workers may become fewer while agents run, but not more than what these were started with.
-		s.Maximum = min(max(s.Wanted, a.MinReplicas), a.MaxReplicas)
-		s.Maximum = a.MinReplicas + s.Spec.Elasticity.WholeSteps(s.Maximum-a.MinReplicas)
+		s.Maximum = a.MinReplicas + s.Job.WantedSurplus(a.MinReplicas, a.MaxReplicas)
 	}
 	s.SortWorkers()
 }

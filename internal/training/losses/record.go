@@ -31,7 +31,7 @@ func (b *Books) recordLoss(l *loss, m *member, r ruling) {
 		return
 	}
 	if l.counted {
-		b.NoteRestart()
+		b.Growth().NoteRestart()
 		if l.index == 0 {
 			b.newIncident() // Its peers restart because of it, within the incident's window.
 		}
@@ -64,7 +64,7 @@ func (b *Books) recordRestart(l *loss, m *member, r ruling) {
 	if m.UID != l.uid {
 		m.succeed(l.index, l.uid)
 	}
-	b.NoteRestart()
+	b.Growth().NoteRestart()
 	restarts, again := b.At[l.index].ContainerRestarts-m.Restarts, m.Restarts > 0
 	m.Restarts = b.At[l.index].ContainerRestarts
 	m.setStranded(false)
@@ -90,7 +90,7 @@ func (b *Books) newIncident() {
 // recordEviction notes that surplus gave way, from which its cooldown is measured.
 func (b *Books) recordEviction(l *loss) {
 	// Status keeps whole seconds; rounding up keeps the cooldown from being shorter than asked.
-	b.NoteEviction(metav1.NewTime(b.Now.Add(time.Second - time.Nanosecond).Truncate(time.Second)))
+	b.Growth().NoteEviction(metav1.NewTime(b.Now.Add(time.Second - time.Nanosecond).Truncate(time.Second)))
 	e := b.Status.Elasticity
 	if !slices.Contains(e.Evicted, l.index) {
 		e.Evicted = append(e.Evicted, l.index)
