@@ -18,6 +18,9 @@ func ranges() []Case {
 	const (
 		noMinimum = "spec.minReplicas: Required value"
 		noMaximum = "spec.maxReplicas: Required value"
+		step      = "spec.elasticity.step"
+		longStep  = step + ": Invalid value: elasticity.step (%d) must not exceed maxReplicas - minReplicas (%d), because the job " +
+			"would never grow: lower elasticity.step or raise maxReplicas"
 	)
 	return []Case{
 		refused("no spec", `{"spec":null}`, "spec: Required value").blind().decoded(maximumOfZero, minimumOfZero, noContainers),
@@ -28,6 +31,10 @@ func ranges() []Case {
 		refused("maxReplicas of 0", `{"spec":{"maxReplicas":0}}`, maximumOfZero, fmt.Sprintf(aboveMaximum, 2, 0)),
 		tooSmall("spec.replicas", 0, 1).decoded(),
 		tooLarge("spec.replicas", 4097, 4096),
+		tooSmall(step, 0, 1).decoded(),
+		refused("step of 4097", setting(step, `4097`),
+			step+": Invalid value: 4097: "+step+" in body should be less than or equal to 4096", fmt.Sprintf(longStep, 4097, 2)),
+		refused("a step beyond the range", setting(step, `3`), fmt.Sprintf(longStep, 3, 2)),
 	}
 }
 
@@ -35,6 +42,8 @@ func ranges() []Case {
 func numbers() []Case {
 	return within([]limits{
 		{"spec.elasticity.growth.cooldownSeconds", 0, 86400},
+		{"spec.elasticity.growth.maxPerHour", 1, 3600},
+		{"spec.elasticity.growth.outageSeconds", 0, 86400},
 		{"spec.elasticity.shrink.minRunSeconds", 0, 86400},
 		{"spec.elasticity.shrink.starvationSeconds", 0, 86400},
 		{"spec.framework.port", 1024, 65535},
