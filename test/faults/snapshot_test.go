@@ -196,6 +196,7 @@ func timeless(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobS
 	}
 	if st.Attempt != nil {
 		st.Attempt.StartTime = someTime
+		st.Attempt.Checked = "" // The template names the environment.
 	}
 	if st.WaitSeconds != nil {
 		*st.WaitSeconds = 0
@@ -206,8 +207,14 @@ func timeless(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobS
 			*st.LastFailure.LostSince = someTime
 		}
 	}
-	if st.Elasticity != nil && st.Elasticity.LastEvictionTime != nil {
-		*st.Elasticity.LastEvictionTime = someTime
+	if e := st.Elasticity; e != nil {
+		for _, t := range []*metav1.Time{
+			e.LastEvictionTime, e.LastGrowthTime, e.NextGrowthTime, e.BudgetTime, e.LastRestartTime,
+		} {
+			if t != nil {
+				*t = someTime
+			}
+		}
 	}
 	for i := range st.RestartTimes {
 		st.RestartTimes[i] = someTime

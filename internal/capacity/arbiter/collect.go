@@ -107,7 +107,7 @@ type collector struct {
 func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 	// Before the caches are read. A pod bound after this is seen as bound in the caches, so no gang is missed.
 	bound := a.boundSince()
-	c, pods, nodes, err := a.readCaches(ctx, now)
+	c, pods, nodes, err := a.readCaches(ctx, now, a.told)
 	if err != nil {
 		return c.in, err
 	}
@@ -121,10 +121,13 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 	return c.in, nil
 }
 
-// readCaches lists all kinds from the caches and makes the snapshot.
-func (a *Arbiter) readCaches(ctx context.Context, now time.Time) (*collector, []corev1.Pod, []corev1.Node, error) {
+// readCaches lists all kinds from the caches and makes the snapshot. told is surplus that was told to leave before; nil where it
+// does not matter. Profiles and metrics read the caches beside the evaluation, so they must not see what it writes.
+func (a *Arbiter) readCaches(
+	ctx context.Context, now time.Time, told map[types.UID]bool,
+) (*collector, []corev1.Pod, []corev1.Node, error) {
 	c := &collector{
-		arbiter: a, now: now, served: a.served(), told: a.told, idle: map[types.NamespacedName]time.Time{},
+		arbiter: a, now: now, served: a.served(), told: told, idle: map[types.NamespacedName]time.Time{},
 		in: inputs{
 			dockets: map[string]*capacity.Docket{}, jobs: map[types.NamespacedName]bool{}, placed: map[types.NamespacedName]bool{},
 			served: map[types.NamespacedName]bool{}, mergeCores: map[types.NamespacedName]types.NamespacedName{},

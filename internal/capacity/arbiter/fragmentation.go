@@ -17,7 +17,7 @@ const mixAge = 7 * 24 * time.Hour
 // merges could not use: of those that have not ended or were created within a week. It may be called concurrently, once
 // Volcano's kinds are served.
 func (a *Arbiter) MeasureFragmentation(ctx context.Context) (capacity.Fragmentation, error) {
-	c, _, _, err := a.readCaches(ctx, a.now())
+	c, _, _, err := a.readCaches(ctx, a.now(), nil)
 	if err != nil {
 		return capacity.Fragmentation{}, err
 	}

@@ -42,7 +42,7 @@ func (a *Arbiter) OffersFor(ctx context.Context, queues []string) (byQueue map[s
 	if age := now.Sub(a.offers.at); known && age < offersInterval && age >= 0 {
 		return a.offers.byQueue, age, nil
 	}
-	c, _, _, err := a.readCaches(ctx, now)
+	c, _, _, err := a.readCaches(ctx, now, nil)
 	if err != nil {
 		return nil, 0, err
 	}

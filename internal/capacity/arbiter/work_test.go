@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func TestWorkAtStakeCountsDevicesOfRunningWorkers(t *testing.T) {
 	for _, p := range s.ofJob("plain") {
 		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
 	}
-	c, _, _, err := s.arbiter().readCaches(t.Context(), now)
+	c, _, _, err := s.arbiter().readCaches(t.Context(), now, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.in.snapshot.Running).To(ConsistOf(
 		And(HaveField("Job", key("ctr")), HaveField("WorkAtStake", int64((1+2+2)*10))),
@@ -130,4 +131,20 @@ func TestSurplusThatWasAskedStaysAsked(t *testing.T) {
 	master.Annotations[v1alpha1.AnnotationCheckpointDone] = strconv.FormatInt(now.Add(time.Second).Unix(), 10)
 	g.Expect(writer.Update(t.Context(), master)).To(Succeed())
 	g.Expect(told(now.Add(2*time.Second))).To(Equal([]types.UID{"first-worker-3"}), "though the second has saved since")
+}
+
+// Profiles and metrics read the caches beside the evaluation: the race detector tells if they share what it writes.
+func TestOthersReadTheCachesBesideTheEvaluation(t *testing.T) {
+	g := NewWithT(t)
+	s := newFixture(t)
+	s.trains(s.job("ctr", 4, 4), time.Hour)
+	a := s.arbiter()
+	done := make(chan error)
+	go func() {
+		_, _, err := a.OffersFor(context.Background(), []string{"default"})
+		done <- err
+	}()
+	_, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(<-done).To(Succeed())
 }
