@@ -1,7 +1,6 @@
 package arbiter
 
 import (
-	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -131,20 +130,4 @@ func TestSurplusThatWasAskedStaysAsked(t *testing.T) {
 	master.Annotations[v1alpha1.AnnotationCheckpointDone] = strconv.FormatInt(now.Add(time.Second).Unix(), 10)
 	g.Expect(writer.Update(t.Context(), master)).To(Succeed())
 	g.Expect(told(now.Add(2*time.Second))).To(Equal([]types.UID{"first-worker-3"}), "though the second has saved since")
-}
-
-// Profiles and metrics read the caches beside the evaluation: the race detector tells if they share what it writes.
-func TestOthersReadTheCachesBesideTheEvaluation(t *testing.T) {
-	g := NewWithT(t)
-	s := newFixture(t)
-	s.trains(s.job("ctr", 4, 4), time.Hour)
-	a := s.arbiter()
-	done := make(chan error)
-	go func() {
-		_, _, err := a.OffersFor(context.Background(), []string{"default"})
-		done <- err
-	}()
-	_, err := a.evaluate(t.Context(), now)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(<-done).To(Succeed())
 }
