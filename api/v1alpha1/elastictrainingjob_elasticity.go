@@ -37,10 +37,10 @@ func (e *Elasticity) WholeSteps(surplus int32) int32 { return surplus - surplus%
 type Growth struct {
 	// Mode chooses which surplus workers are created. Always: up to the number to aim at; some may wait, and join one by one.
 	// OnlyIfFits: only what fits now beside the gangs that wait for the same nodes, in steps between which none joins.
-	// OnlyIfPays: the same, when a step brings more than the restart of all workers costs; what cannot be judged, it tries.
-	// Default Always.
+	// OnlyIfPays: the same, when a step brings more than the restart of all workers costs, and once the job has missed as much
+	// without it; what cannot be judged, it tries. Default OnlyIfPays.
 	// +optional
-	// +kubebuilder:default=Always
+	// +kubebuilder:default=OnlyIfPays
 	Mode GrowthMode `json:"mode,omitempty"`
 
 	// CooldownSeconds is the time before the job grows again of its own accord, in seconds, because each change of size

@@ -76,7 +76,14 @@ func (p *planner) growInStep() {
 		return
 	}
 	if p.Growth().MustPay() && have.waiting == 0 {
-		if p.step = p.stepOf(target - have.placed); !p.step.Weigh().Pays() {
+		p.step = p.stepOf(target - have.placed)
+		if !p.step.Pays() {
+			return
+		}
+		if left := p.step.TimeLeft(); left > 0 {
+			if p.requeueAfter(left); p.Verdict.RoomSince.IsZero() {
+				p.step = nil // The arbiter has yet to see the room that the job counts on, and wakes it then.
+			}
 			return
 		}
 	}
@@ -109,6 +116,7 @@ func (p *planner) noteStep() {
 func (p *planner) stepOf(joining int32) *growth.Step {
 	return &growth.Step{
 		Training: p.Minimum + p.surplus().placed, Joining: joining, Outage: p.Growth().OutageTime(), Stay: p.Stay,
+		Idle: p.Growth().RoomIdle(), First: p.Growth().LastStep().IsZero(),
 		Devices: trainingpod.GPUs(p.Job, 1) + p.Claims.Count().Devices,
 	}
 }

@@ -54,15 +54,31 @@ func TestWaitingSurplusIsWithdrawnBetweenSteps(t *testing.T) {
 func TestGrowthThatDoesNotPayWaits(t *testing.T) {
 	g := NewWithT(t)
 	w := growing(t, v1alpha1.GrowthOnlyIfPays, 2)
-	w.o.Stay = growth.Stay{Held: 11 * time.Hour, Left: 239, Departures: 119}
+	w.o.Stay = growth.Stay{Held: 11 * time.Hour, Left: 359}
 	w.settle()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1}))
 	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/" + v1alpha1.ReasonDoesNotPay))
-	g.Expect(w.status().Message).To(Equal("2 of 8 workers ready. 2 workers more fit, but would gain 240 and cost 240 GPU-seconds, " +
-		"so the job waits: surplus stays 3m0s in queue default, and a change of size keeps 2 workers from progress for 1m0s."))
+	g.Expect(w.status().Message).To(Equal("2 of 8 workers ready. 2 workers more fit, but would gain 120 and cost 120 GPU-seconds, " +
+		"so the job waits: surplus stays 2m0s in queue default, and a change of size keeps 2 workers from progress for 1m0s."))
 	w.o.Verdict.SurplusLimit = 4
 	w.step()
-	g.Expect(w.last.CreateWorkers).To(Equal([]int32{2, 3, 4, 5}), "two departures cost three restarts of 2, which 4 outweigh")
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{2, 3, 4, 5}), "4 workers gain twice as much in the same time")
+}
+
+func TestLaterGrowthWaitsUntilAsMuchWasMissedAsItCosts(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1alpha1.GrowthOnlyIfPays, 2)
+	w.step().run().settle().pass(time.Hour).settle()
+	g.Expect(w.indices()).To(HaveLen(4), "the first growth waits for nothing")
+	w.o.Verdict.SurplusLimit, w.o.Verdict.RoomSince = 3, w.now
+	w.step()
+	g.Expect(w.last.CreateWorkers).To(BeEmpty())
+	g.Expect(w.last.RequeueAfter).To(Equal(4*time.Minute), "a minute without 4 workers costs what one misses in 4")
+	g.Expect(w.last.Status.Message).To(Equal("4 of 8 workers ready. 1 worker more fits, and would gain 3,500 and cost 240 GPU-seconds: " +
+		"surplus stays 1h0m0s in queue default, and a change of size keeps 4 workers from progress for 1m0s. The job grows at " +
+		"2026-11-20 11:05:20 UTC, if it fits until then: when it has missed as much without it."))
+	w.pass(4 * time.Minute).step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{4}))
 }
 
 func TestARestartTakesWhatFitsAlong(t *testing.T) {

@@ -194,6 +194,7 @@ func someVerdict(w *simulator, c chance) capacity.Verdict {
 		v.From = []capacity.Holder{{Job: other, Workers: 2}}
 	}
 	v.SurplusLimit, v.Model = int32N(c, 10), pick(c, "", "A100", "H100", "L40")
+	v.RoomSince = pick(c, time.Time{}, w.now, w.now.Add(-time.Hour))
 	return v
 }
 

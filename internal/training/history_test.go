@@ -112,7 +112,9 @@ func (w *simulator) calmDown() bool {
 	if w.o.Job.Spec.Suspend {
 		w.suspend(false)
 	}
-	w.trouble, w.o.Verdict = trouble{}, capacity.Verdict{Resume: true, SurplusLimit: v1alpha1.MaxWorkers}
+	w.trouble, w.o.Verdict = trouble{}, capacity.Verdict{
+		Resume: true, SurplusLimit: v1alpha1.MaxWorkers, RoomSince: w.now.Add(-24 * time.Hour),
+	}
 	for range 4 {
 		if !w.run().settles() || !w.pass(10*time.Minute).settles() {
 			return false

@@ -25,6 +25,8 @@ func Job(name string) *JobBuilder {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
 		Spec: v1alpha1.ElasticTrainingJobSpec{
 			MinReplicas: 1, MaxReplicas: 1,
+			// Most scenarios are about surplus that is there at once, and that waits where there is no room.
+			Elasticity: v1alpha1.Elasticity{Growth: v1alpha1.Growth{Mode: v1alpha1.GrowthAlways}},
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 				Name: "trainer", Image: "registry.example/trainer:1", Command: []string{"torchrun", "train.py"},
 			}}}},
@@ -92,6 +94,18 @@ func (b *JobBuilder) ShrinkBy(by v1alpha1.ShrinkInitiator) *JobBuilder {
 // Fitting has the job create only the surplus that fits.
 func (b *JobBuilder) Fitting() *JobBuilder {
 	b.job.Spec.Elasticity.Growth.Mode = v1alpha1.GrowthOnlyIfFits
+	return b
+}
+
+// Paying has the job grow only if that pays, with restarts that are taken to last for d.
+func (b *JobBuilder) Paying(d time.Duration) *JobBuilder {
+	b.job.Spec.Elasticity.Growth.Mode, b.job.Spec.Elasticity.Growth.OutageSeconds = v1alpha1.GrowthOnlyIfPays, seconds(d)
+	return b
+}
+
+// Step sets elasticity.step.
+func (b *JobBuilder) Step(n int32) *JobBuilder {
+	b.job.Spec.Elasticity.Step = n
 	return b
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/quota/admission"
+	"github.com/tideline-io/tideline/internal/training/growth"
 )
 
 // interval is the least time between two evaluations.
@@ -59,6 +60,8 @@ type Arbiter struct {
 	asked map[types.UID]time.Time
 	// told is surplus that the last evaluation told to leave for waiting surplus.
 	told map[types.UID]bool
+	// rooms is since when there has been room for more surplus of a job.
+	rooms map[types.NamespacedName]growth.Room
 	// grants are those of each profile.
 	grants map[string]admission.Grants
 	// offers are what the status of profiles shows.
@@ -260,11 +263,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 			jobs[g.Job] = capacity.Verdict{Resume: true, Model: g.Model}
 			claiming = append(claiming, g)
 		}
-		limits := model.LimitGrowth(in.growers, claiming)
-		for i := range in.growers {
-			g := &in.growers[i]
-			jobs[g.Job] = capacity.Verdict{SurplusLimit: limits[g.Job], Unjudged: !g.IsJudged()}
-		}
+		a.judgeGrowers(in.growers, model.LimitGrowth(in.growers, claiming), jobs, now)
 		for _, review := range reviews {
 			judged, standing, next := review.Decide()
 			promises[review.Queue()] = standing.WithoutPlaced(in.served)

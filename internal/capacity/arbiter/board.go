@@ -66,7 +66,7 @@ func soonPart(v capacity.Verdict) capacity.Verdict {
 	}
 	told := capacity.Verdict{
 		Place: min(v.Place, farPlace), Answer: answer,
-		SurplusLimit: v.SurplusLimit, Unjudged: v.Unjudged, GiveUp: v.GiveUp, To: v.To, From: v.From,
+		SurplusLimit: v.SurplusLimit, RoomSince: v.RoomSince, Unjudged: v.Unjudged, GiveUp: v.GiveUp, To: v.To, From: v.From,
 		Preempt: v.Preempt, Resume: v.Resume, Model: v.Model, Overdue: v.Overdue, Since: v.Since, InVain: v.InVain,
 	}
 	if v.Never != nil {

@@ -25,10 +25,10 @@ func TestWhoIsToldHowFarItMayGrow(t *testing.T) {
 		verdict *capacity.Verdict
 	}{
 		"Always":               {grows(v1alpha1.GrowthAlways, 1), nil},
-		"Always, in steps":     {grows(v1alpha1.GrowthAlways, 4), &capacity.Verdict{SurplusLimit: 4}},
-		"OnlyIfFits":           {grows(v1alpha1.GrowthOnlyIfFits, 1), &capacity.Verdict{SurplusLimit: 6}},
-		"OnlyIfPays":           {grows(v1alpha1.GrowthOnlyIfPays, 1), &capacity.Verdict{SurplusLimit: 6}},
-		"OnlyIfPays, in steps": {grows(v1alpha1.GrowthOnlyIfPays, 4), &capacity.Verdict{SurplusLimit: 4}},
+		"Always, in steps":     {grows(v1alpha1.GrowthAlways, 4), &capacity.Verdict{SurplusLimit: 4, RoomSince: now}},
+		"OnlyIfFits":           {grows(v1alpha1.GrowthOnlyIfFits, 1), &capacity.Verdict{SurplusLimit: 6, RoomSince: now}},
+		"OnlyIfPays":           {grows(v1alpha1.GrowthOnlyIfPays, 1), &capacity.Verdict{SurplusLimit: 6, RoomSince: now}},
+		"OnlyIfPays, in steps": {grows(v1alpha1.GrowthOnlyIfPays, 4), &capacity.Verdict{SurplusLimit: 4, RoomSince: now}},
 		"in steps, and one has left for good": {func(job *v1alpha1.ElasticTrainingJob) {
 			grows(v1alpha1.GrowthOnlyIfFits, 3)(job)
 			job.Spec.MaxReplicas = 5
@@ -53,6 +53,22 @@ func TestWhoIsToldHowFarItMayGrow(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRoomIsFollowedFromEvaluationToEvaluation(t *testing.T) {
+	g := NewWithT(t)
+	s := newFixture(t)
+	job := s.job("ctr", 20, 2)
+	job.Spec.Elasticity.Growth.Mode = v1alpha1.GrowthOnlyIfPays
+	a := s.arbiter()
+	for _, at := range []time.Time{now, now.Add(time.Minute)} {
+		_, err := a.evaluate(t.Context(), at)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(a.VerdictFor(key("ctr")).RoomSince).To(Equal(now))
+	}
+	b := newBoard(soonPart)
+	b.replace(verdicts{key("ctr"): {RoomSince: now}}, now)
+	g.Expect(b.replace(verdicts{key("ctr"): {RoomSince: now.Add(time.Second)}}, now)).To(ConsistOf(key("ctr")), "it must plan anew")
 }
 
 func TestAJobIsWokenWhenItsWorkersAreNotJudgedAnyMore(t *testing.T) {

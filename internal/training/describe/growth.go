@@ -59,8 +59,8 @@ func (d *description) coolsDown() bool {
 	return d.Growth().PauseLeft() > 0 && (len(d.Status.Elasticity.Evicted) > 0 || d.starting() == 0)
 }
 
-// doesNotPay is true if a step was weighed and found too dear.
-func (d *description) doesNotPay() bool { return d.Step != nil && !d.Step.Weigh().Pays() }
+// doesNotPay is true if a step was weighed and is not made yet.
+func (d *description) doesNotPay() bool { return d.Step != nil && !d.Step.IsDue() }
 
 // whyNotLarger says what the next growth waits for: a reason, and the end of a sentence that begins with how many are ready.
 func (d *description) whyNotLarger() (reason, message string) {
@@ -114,9 +114,18 @@ func (d *description) sayWorth() string {
 	if s.Devices == 0 {
 		of = "worker-seconds"
 	}
-	return fmt.Sprintf("%s more fit, but would gain %s and cost %s %s, so the job waits: surplus stays %s in queue %s, and a "+
-		"change of size keeps %s from progress for %s.", CountWorkers(s.Joining), formatRounded(worth.Gain), formatRounded(worth.Cost),
-		of, roundTime(s.Stay.Expected()), d.Queue.Name, CountWorkers(s.Training), s.Outage.Round(time.Second))
+	fit, it, they := "fits", "it", "it fits"
+	if s.Joining > 1 {
+		fit, it, they = "fit", "them", "they fit"
+	}
+	figures := fmt.Sprintf("would gain %s and cost %s %s", formatRounded(worth.Gain), formatRounded(worth.Cost), of)
+	why := fmt.Sprintf("surplus stays %s in queue %s, and a change of size keeps %s from progress for %s.", roundTime(s.Stay.Expected()),
+		d.Queue.Name, CountWorkers(s.Training), s.Outage.Round(time.Second))
+	if !s.Pays() {
+		return fmt.Sprintf("%s more %s, but %s, so the job waits: %s", CountWorkers(s.Joining), fit, figures, why)
+	}
+	return fmt.Sprintf("%s more %s, and %s: %s The job grows at %s, if %s until then: when it has missed as much without %s.",
+		CountWorkers(s.Joining), fit, figures, why, FormatTime(d.Now.Add(s.TimeLeft()).Round(10*time.Second)), they, it)
 }
 
 // formatRounded writes a number with two digits that count, and commas.

@@ -20,17 +20,16 @@ func CooldownAfter(own time.Duration, quickLosses int32) time.Duration {
 }
 
 // CountQuickLosses returns how often in a row the job has lost at once what it had gained, now that surplus gives way which it
-// gained kept ago. Surplus that stayed for less time than the job would wait for it was not worth its restarts; each whole
-// cooldown that it stayed makes up for one such loss.
-func CountQuickLosses(own time.Duration, quickLosses int32, kept time.Duration) int32 {
-	waits := CooldownAfter(own, quickLosses)
+// gained kept ago. Surplus that stayed for less than enough was not worth its restarts; each whole time of enough that it stayed
+// makes up for one such loss.
+func CountQuickLosses(enough time.Duration, quickLosses int32, kept time.Duration) int32 {
 	switch {
-	case kept < waits:
+	case kept < enough:
 		return min(quickLosses+1, mostDoublings+1)
-	case waits == 0:
+	case enough == 0:
 		return 0
 	}
-	return max(0, quickLosses-int32(min(kept/waits, math.MaxInt32)))
+	return max(0, quickLosses-int32(min(kept/enough, math.MaxInt32)))
 }
 
 // ChargeBudget charges one growth to an hourly budget. The budget is a leaky bucket, kept as one time (ITU-T I.371, the generic

@@ -8,30 +8,31 @@ import (
 )
 
 // A change of size stops every worker until all have found each other again and have trained past where they were. So surplus
-// pays only if it stays long enough:
+// pays if it stays long enough for what it trains to make up for what all others miss meanwhile:
 //
-//	            grows                            gives way
-//	old (n)     |-- outage --|####### trains #######|-- outage --|###
-//	new (k)     |-- outage --|####### trains #######|
-//	            <------------- stay --------------->
+//	                           grows                             gives way
+//	old (n)     ---------------|-- outage --|##### trains #####|
+//	new (k)     |-- idle ------|-- outage --|##### trains #####|
+//	             room is free  <--------------- stay ---------->
 //
-//	gain = k * devices * (stay - outage)
-//	cost = n * devices * outage * (1 + departures)
+//	gain   = k * devices * (stay - outage)
+//	cost   = n * devices * outage
+//	missed = k * devices * idle
 //
-// The first outage is that of growing. Each departure causes another one: k workers leave in k / together of them, where together
-// is how many usually leave at once. The comparison is the rent-or-buy rule with a known expectation (Karlin, Manasse, Rudolph,
-// Sleator: Competitive snoopy caching, Algorithmica 3, 1988).
+// A job grows if gain > cost and missed >= cost. The second is the rent-or-buy rule: renting is to leave the room idle, buying is
+// the restart. Whoever buys once the rent has reached the price pays at most twice what the best choice would have cost that
+// knew the future (Karlin, Manasse, Rudolph, Sleator: Competitive snoopy caching, Algorithmica 3, 1988). For rooms that become
+// free one after the other it is when to acknowledge packets (Dooly, Goldman, Scott: On-line analysis of the TCP acknowledgment
+// delay problem, JACM 48, 2001). So a job waits for minutes if little is free or a restart is dear, and for seconds if much is.
 
 // AssumedStay is how long surplus is taken to stay in a queue that has no history.
 const AssumedStay = time.Hour
 
 // Stay is how surplus fared in a queue.
 type Stay struct {
-	// Held is the time that surplus workers held a node, summed over workers. Left is how many of them gave way, in Departures
-	// departures.
-	Held       time.Duration
-	Left       int64
-	Departures int64
+	// Held is the time that surplus workers held a node, summed over workers. Left is how many of them gave way.
+	Held time.Duration
+	Left int64
 }
 
 // Expected is how long a surplus worker will stay: the mean of an exponential distribution, estimated from all the time that was
@@ -39,14 +40,6 @@ type Stay struct {
 // One departure after AssumedStay is added to what was observed, so that a queue without a history has an expectation too.
 func (s Stay) Expected() time.Duration {
 	return time.Duration((float64(s.Held) + float64(AssumedStay)) / float64(s.Left+1))
-}
-
-// Together is how many surplus workers leave at once, 1 or more; 0 if none has left yet.
-func (s Stay) Together() float64 {
-	if s.Departures == 0 {
-		return 0
-	}
-	return math.Max(1, float64(s.Left)/float64(s.Departures))
 }
 
 // Step is a change of size that a training could make now.
@@ -59,26 +52,44 @@ type Step struct {
 	Outage time.Duration
 	// Stay is how surplus fared in the queue of the job.
 	Stay Stay
+	// Idle is for how long the room for those who would join has been free, on average over them.
+	Idle time.Duration
+	// First is true for a job that has not grown yet: it does not wait for what it missed.
+	First bool
 }
 
-// Worth is what a step would bring, in device-seconds.
-type Worth struct{ Gain, Cost int64 }
-
-// Pays is true if the step brings more than it costs.
-func (w Worth) Pays() bool { return w.Gain > w.Cost }
+// Worth is what a step would bring and cost, and what the job has missed without it, in device-seconds.
+type Worth struct{ Gain, Cost, Missed int64 }
 
 // Weigh computes what the step is worth.
 func (s Step) Weigh() Worth {
-	devices := float64(max(1, s.Devices))
-	departures := 1.0
-	if together := s.Stay.Together(); together > 0 {
-		departures = math.Ceil(float64(s.Joining) / together)
-	}
-	outage := s.Outage.Seconds()
 	return Worth{
-		Gain: toWhole(float64(s.Joining) * devices * math.Max(0, s.Stay.Expected().Seconds()-outage)),
-		Cost: toWhole(float64(s.Training) * devices * outage * (1 + departures)),
+		Gain:   s.deviceTime(s.Joining, s.Stay.Expected()-s.Outage),
+		Cost:   s.deviceTime(s.Training, s.Outage),
+		Missed: s.deviceTime(s.Joining, s.Idle),
 	}
 }
 
-func toWhole(x float64) int64 { return int64(math.Min(math.Round(x), 1<<53)) }
+// deviceTime is the device-seconds of so many workers in a time; 0 for a negative one.
+func (s Step) deviceTime(workers int32, d time.Duration) int64 {
+	seconds := float64(workers) * float64(max(1, s.Devices)) * max(0, d.Seconds())
+	return int64(math.Min(math.Round(seconds), 1<<53))
+}
+
+// Pays is true if the step is expected to bring more than it costs.
+func (s Step) Pays() bool {
+	w := s.Weigh()
+	return w.Gain > w.Cost
+}
+
+// TimeLeft is how much longer the room must stay free until what the job missed is what the step costs; zero or less for no
+// longer.
+func (s Step) TimeLeft() time.Duration {
+	if s.First || s.Joining <= 0 {
+		return 0
+	}
+	return time.Duration(float64(s.Outage)*float64(s.Training)/float64(s.Joining)) - s.Idle
+}
+
+// IsDue is true if the job should make the step now.
+func (s Step) IsDue() bool { return s.Pays() && s.TimeLeft() <= 0 }

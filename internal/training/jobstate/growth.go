@@ -144,10 +144,28 @@ func (g Growth) NoteStep(bound time.Time) {
 func (g Growth) NoteEviction(at metav1.Time) {
 	e := g.elasticity()
 	if last := g.LastStep(); !last.IsZero() && (e.LastEvictionTime == nil || last.After(e.LastEvictionTime.Time)) {
-		e.QuickLosses = growth.CountQuickLosses(g.ownCooldown(), e.QuickLosses, max(0, at.Sub(last)))
+		e.QuickLosses = growth.CountQuickLosses(g.enoughTime(), e.QuickLosses, max(0, at.Sub(last)))
 	}
 	e.LastEvictionTime = &at
 	g.pauseUntil(at.Add(g.CooldownTime()))
+}
+
+// enoughTime is how long surplus must stay to have been worth its restarts: as long as the job would wait for it or, in mode
+// OnlyIfPays, as long as a restart keeps it from progress. That mode waits by what it misses, and a longer pause would cost more
+// than it saves (docs/benchmarks/growth.md).
+func (g Growth) enoughTime() time.Duration {
+	if g.Spec.Elasticity.Growth.Mode == v1alpha1.GrowthOnlyIfPays {
+		return g.OutageTime()
+	}
+	return g.CooldownTime()
+}
+
+// RoomIdle is for how long the room for more surplus has been free; zero without such room.
+func (g Growth) RoomIdle() time.Duration {
+	if g.Verdict.RoomSince.IsZero() {
+		return 0
+	}
+	return max(0, g.Now.Sub(g.Verdict.RoomSince))
 }
 
 // pauseUntil has the job not grow before a time; an earlier one than it has changes nothing.

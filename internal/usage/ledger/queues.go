@@ -35,26 +35,18 @@ func (l *Ledger) HeldByQueue(ctx context.Context, kind, role string, from, to ti
 	return held, err
 }
 
-// Tally counts decisions.
-type Tally struct {
-	// Decisions is how many there were, and Sum what a figure of theirs is together.
-	Decisions, Sum int64
-}
-
-// TallyDecisions counts the decisions that are asked for by the value of figure by, and sums up figure sum. A decision without
-// the second counts as 1, and one where it is zero does not count. The limit plays no part.
-func (l *Ledger) TallyDecisions(ctx context.Context, q DecisionQuery, by, sum string) (map[string]Tally, error) {
-	tallies := map[string]Tally{}
+// SumDecisions sums up figure sum of the decisions that are asked for, by the value of figure by. A decision without the first
+// counts as 1. The limit plays no part.
+func (l *Ledger) SumDecisions(ctx context.Context, q DecisionQuery, by, sum string) (map[string]int64, error) {
+	sums := map[string]int64{}
 	err := l.EachDecision(ctx, q, func(d *Decision) {
 		n := int64(1)
 		if figure, is := d.Figures[sum]; is {
 			n, _ = strconv.ParseInt(figure, 10, 64) // What is no number is zero.
 		}
-		if n <= 0 {
-			return
+		if n > 0 {
+			sums[d.Figures[by]] += n
 		}
-		t := tallies[d.Figures[by]]
-		tallies[d.Figures[by]] = Tally{t.Decisions + 1, t.Sum + n}
 	})
-	return tallies, err
+	return sums, err
 }

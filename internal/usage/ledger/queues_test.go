@@ -59,10 +59,10 @@ func TestTallyOfDecisions(t *testing.T) {
 			left("06", "Ran", "queue", "ads", "left", "9"),
 			left("30", "GaveWay", "queue", "ads", "left", "9"),
 		}})).To(Succeed())
-		found, err := l.TallyDecisions(ctx, DecisionQuery{
+		found, err := l.SumDecisions(ctx, DecisionQuery{
 			From: at("21 10:00:00"), To: at("21 10:00:30"), Kinds: []string{"GaveWay"}, Limit: 1,
 		}, "queue", "left")
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(found).To(Equal(map[string]Tally{"ads": {2, 4}, "rec": {2, 3}}))
+		g.Expect(found).To(Equal(map[string]int64{"ads": 4, "rec": 3}))
 	})
 }

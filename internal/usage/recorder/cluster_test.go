@@ -44,7 +44,7 @@ type memory struct {
 	// held and left are what is answered of surplus, unless blind is set. askedSurplus counts the questions.
 	blind        bool
 	held         map[string]time.Duration
-	left         map[string]ledger.Tally
+	left         map[string]int64
 	askedSurplus int
 }
 
@@ -134,7 +134,7 @@ func (m *memory) HeldByQueue(_ context.Context, kind, role string, _, _ time.Tim
 	return m.held, nil
 }
 
-func (m *memory) TallyDecisions(context.Context, ledger.DecisionQuery, string, string) (map[string]ledger.Tally, error) {
+func (m *memory) SumDecisions(context.Context, ledger.DecisionQuery, string, string) (map[string]int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.left, nil

@@ -98,7 +98,7 @@ func (r *Recorder) readStays(ctx context.Context, l Ledger) error {
 	if err != nil {
 		return err
 	}
-	left, err := l.TallyDecisions(limited, ledger.DecisionQuery{From: yesterday, Kinds: []string{decisionlog.GaveWay}},
+	left, err := l.SumDecisions(limited, ledger.DecisionQuery{From: yesterday, Kinds: []string{decisionlog.GaveWay}},
 		decisionlog.Queue, decisionlog.Left)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (r *Recorder) readStays(ctx context.Context, l Ledger) error {
 	stays := map[string]growth.Stay{}
 	for queue, gone := range left {
 		if len(stays) < mostQueues {
-			stays[queue] = growth.Stay{Held: held[queue], Left: gone.Sum, Departures: gone.Decisions}
+			stays[queue] = growth.Stay{Held: held[queue], Left: gone}
 		}
 	}
 	for queue, lasted := range held {

@@ -34,15 +34,15 @@ func (m *memory) questions() int {
 func TestHowSurplusFaredIsReadNowAndThen(t *testing.T) {
 	inBubble(t, func(g *WithT, c *cluster, m *memory) {
 		m.held = map[string]time.Duration{"ads": 10 * time.Hour, "rec": time.Hour}
-		m.left = map[string]ledger.Tally{"ads": {Decisions: 2, Sum: 5}, "gone": {Decisions: 1, Sum: 1}}
+		m.left = map[string]int64{"ads": 5, "gone": 1}
 		c.stand()
 		g.Expect(c.recorder.StayIn("ads")).To(BeZero(), "an operator that does not lead knows nothing")
 		c.start()
 		g.Expect(c.recorder.StayIn("ads")).To(BeZero(), "not read yet")
 		pass(endsInterval)
-		g.Expect(c.recorder.StayIn("ads")).To(Equal(growth.Stay{Held: 10 * time.Hour, Left: 5, Departures: 2}))
+		g.Expect(c.recorder.StayIn("ads")).To(Equal(growth.Stay{Held: 10 * time.Hour, Left: 5}))
 		g.Expect(c.recorder.StayIn("rec")).To(Equal(growth.Stay{Held: time.Hour}))
-		g.Expect(c.recorder.StayIn("gone")).To(Equal(growth.Stay{Left: 1, Departures: 1}))
+		g.Expect(c.recorder.StayIn("gone")).To(Equal(growth.Stay{Left: 1}))
 		g.Expect(c.recorder.StayIn("none")).To(BeZero())
 		m.mu.Lock()
 		m.held = map[string]time.Duration{"ads": 20 * time.Hour}
@@ -169,7 +169,7 @@ func TestGrowthComesBackFromTheLedger(t *testing.T) {
 		return r
 	}
 	r := read(midday.Add(35 * time.Hour))
-	g.Expect(r.StayIn("ads-q")).To(Equal(growth.Stay{Held: 3 * time.Hour, Left: 2, Departures: 1}))
+	g.Expect(r.StayIn("ads-q")).To(Equal(growth.Stay{Held: 3 * time.Hour, Left: 2}))
 	lasted, known := r.OutageOf("ads", "ctr")
 	g.Expect(known).To(BeTrue())
 	g.Expect(lasted).To(Equal(45 * time.Second))

@@ -53,7 +53,7 @@ type Ledger interface {
 	OpenStays(context.Context) ([]ledger.Stay, error)
 	QueryUsage(context.Context, ledger.Query) ([]ledger.Total, error)
 	HeldByQueue(ctx context.Context, kind, role string, from, to time.Time) (map[string]time.Duration, error)
-	TallyDecisions(ctx context.Context, q ledger.DecisionQuery, by, sum string) (map[string]ledger.Tally, error)
+	SumDecisions(ctx context.Context, q ledger.DecisionQuery, by, sum string) (map[string]int64, error)
 	EachDecision(context.Context, ledger.DecisionQuery, func(*ledger.Decision)) error
 	PruneBefore(context.Context, time.Time) (int64, error)
 	Close() error
