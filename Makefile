@@ -328,6 +328,10 @@ bench-merge: build ## Compare who starts merges, and write docs/benchmarks/merge
 bench-sizing: ## Compare what containers should request, and write docs/benchmarks/sizing.md: SEED.
 	@go -C test/perf/sizing run . -seed='$(SEED)' -page='$(CURDIR)/docs/benchmarks/sizing.md'
 
+.PHONY: bench-growth
+bench-growth: ## Compare ways to grow under churn, with the real planners, and write docs/benchmarks/growth.md; minutes.
+	@go run ./test/perf/growth -commit="$$(git rev-parse --short HEAD)"
+
 .PHONY: bench-giveway
 bench-giveway: ## Compare Volcano's pairs of actions that evict, and write the table of docs/volcano.md: TRIALS (60); half an hour.
 	@TIDELINE_GIVEWAY_TRIALS='$(TRIALS)' TIDELINE_GIVEWAY_PAGE='$(CURDIR)/docs/volcano.md' \

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// subject is a way to grow.
+type subject struct {
+	name string
+	set  func(*v1alpha1.ElasticTrainingJob)
+}
+
+// Where subjects stand that others are compared with.
+const fixed, greedy, onlyIfPays = 0, 1, 4
+
+// subjects are what is compared. What they do not set has its default.
+var subjects = []subject{
+	{"fixed", func(job *v1alpha1.ElasticTrainingJob) { job.Spec.MaxReplicas = minimum }},
+	{"greedy: Always", grows(v1alpha1.GrowthAlways, v1alpha1.DefaultCooldownSeconds)},
+	{"Always, cooldown 10 s", grows(v1alpha1.GrowthAlways, 10)},
+	{"OnlyIfFits", grows(v1alpha1.GrowthOnlyIfFits, v1alpha1.DefaultCooldownSeconds)},
+	{"OnlyIfPays", grows(v1alpha1.GrowthOnlyIfPays, v1alpha1.DefaultCooldownSeconds)},
+}
+
+func grows(mode v1alpha1.GrowthMode, cooldown int32) func(*v1alpha1.ElasticTrainingJob) {
+	return func(job *v1alpha1.ElasticTrainingJob) {
+		job.Spec.Elasticity.Growth = v1alpha1.Growth{Mode: mode, CooldownSeconds: ptr.To(cooldown)}
+	}
+}
