@@ -96,3 +96,12 @@ func (st *ElasticTrainingJobStatus) DropMembers(drop func(index int32) bool) {
 		st.StrandedTime = nil
 	}
 }
+
+// HasEvicted is true for the index of surplus that gave way and waits for its cooldown. A nil status has none.
+func (e *ElasticityStatus) HasEvicted(index int32) bool {
+	if e == nil {
+		return false
+	}
+	_, is := slices.BinarySearch(e.Evicted, index)
+	return is
+}

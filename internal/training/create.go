@@ -6,7 +6,6 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
-	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
@@ -91,12 +90,8 @@ func (p *planner) createMissing(from, to int32) {
 	for i := from; i < to; i++ {
 		// A pod that is still terminating holds its name, so the worker waits for it. A lost worker is replaced once its loss is in
 		// status: that write fails for a deleted job, whose pods the garbage collector may remove long before we see the job go.
-		if p.At[i] == nil && !p.HasLeft(i) && !hasStrayAt(p.State, i) && !p.LivesOnRecord(i) {
+		if p.At[i] == nil && !p.HasLeft(i) && !p.HasStrayAt(i) && !p.LivesOnRecord(i) {
 			p.d.CreateWorkers = append(p.d.CreateWorkers, i)
 		}
 	}
-}
-
-func hasStrayAt(s *jobstate.State, i int32) bool {
-	return slices.ContainsFunc(s.Strays, func(w *podstate.Worker) bool { return w.Index == i })
 }

@@ -66,7 +66,7 @@ func meetsSuccessPolicy(s *jobstate.State) bool {
 	}
 	// A pod may succeed and be deleted between two evaluations; the watch remembers it until a status records it.
 	for _, d := range s.Departures {
-		if d.Succeeded && s.IsOfAttempt(d) && int(d.Index) < len(ended) && !s.IsStranded(d.UID, s.Now) {
+		if d.Succeeded && s.IsOfAttempt(d) && int(d.Index) < len(ended) && !s.IsStranded(d.Index, d.UID, s.Now) {
 			ended[d.Index] = ended[d.Index] || s.At[d.Index] == nil
 		}
 	}

@@ -27,7 +27,7 @@ func (p *planner) giveWay() {
 			p.deleteWorker(w)
 			continue
 		}
-		if !slices.Contains(p.Verdict.GiveUp, w.UID) || p.IsLost(w) {
+		if !p.IsNamed(w) || p.IsLost(w) {
 			continue // A worker that Volcano or a drain evicted is recorded with that reason already.
 		}
 		if w.IsRunning() {

@@ -2,11 +2,11 @@ package training
 
 import (
 	"slices"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
@@ -76,22 +76,25 @@ func conditionStatus(st *v1alpha1.ElasticTrainingJobStatus, kind string) metav1.
 
 // changesLosses is true when workers were lost, restarted in place, or make room. Those of one cause arrive within a second.
 func changesLosses(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
-	lost := func(st *v1alpha1.ElasticTrainingJobStatus) (uids []string) {
+	type happened struct {
+		uid      types.UID
+		restarts int32 // 0 for a loss.
+	}
+	all := func(st *v1alpha1.ElasticTrainingJobStatus, tell func(happened)) {
 		for _, m := range st.Members {
 			if m.IsLost() {
-				uids = append(uids, string(m.UID))
+				tell(happened{uid: m.UID})
 			}
 			if m.Restarts > 0 {
-				uids = append(uids, string(m.UID)+"/"+strconv.Itoa(int(m.Restarts)))
+				tell(happened{m.UID, m.Restarts})
 			}
 		}
-		return uids
 	}
-	before := lost(a)
-	for _, uid := range lost(b) {
-		if !slices.Contains(before, uid) {
-			return true
-		}
+	before, isNew := map[happened]bool{}, false
+	all(a, func(h happened) { before[h] = true })
+	all(b, func(h happened) { isNew = isNew || !before[h] })
+	if isNew {
+		return true
 	}
 	evicted := func(st *v1alpha1.ElasticTrainingJobStatus) []int32 {
 		if st.Elasticity == nil {

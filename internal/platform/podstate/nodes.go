@@ -1,7 +1,6 @@
 package podstate
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,9 +31,11 @@ func AvoidedBy(spec *corev1.PodSpec) []string {
 // ready.
 func SilentNodes(workers []Worker) []string {
 	var nodes []string
+	listed := map[string]bool{}
 	for i := range workers {
 		w := &workers[i]
-		if w.Node != "" && (w.Terminating || w.Phase == corev1.PodRunning && !w.Ready) && !slices.Contains(nodes, w.Node) {
+		if w.Node != "" && (w.Terminating || w.Phase == corev1.PodRunning && !w.Ready) && !listed[w.Node] {
+			listed[w.Node] = true
 			nodes = append(nodes, w.Node)
 		}
 	}

@@ -199,7 +199,7 @@ func (s *story) newlyEvicted() []int32 {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(s.after.Elasticity.Evicted), func(i int32) bool {
-		return s.before.Elasticity != nil && slices.Contains(s.before.Elasticity.Evicted, i)
+		return s.before.Elasticity.HasEvicted(i)
 	})
 }
 
@@ -227,8 +227,7 @@ func (s *story) whatWasLowered() string {
 // stayed in the list of members.
 func (s *story) joinedWorkers() []int32 {
 	return livingIndices(s.after.Members, func(m v1alpha1.Member) bool {
-		return !hasMember(s.before.Members, m.Index) ||
-			(s.before.Elasticity != nil && slices.Contains(s.before.Elasticity.Evicted, m.Index))
+		return !hasMember(s.before.Members, m.Index) || s.before.Elasticity.HasEvicted(m.Index)
 	})
 }
 

@@ -89,9 +89,11 @@ func (s *story) preemptedWorkers(counted []losses.Loss) []int32 {
 	if jobstate.IsStopped(s.before) || !jobstate.IsStopped(s.after) || s.after.Preemption == nil {
 		return nil
 	}
-	return livingIndices(s.before.Members, func(m v1alpha1.Member) bool {
-		return !slices.ContainsFunc(counted, func(l losses.Loss) bool { return l.Worker == m.Index })
-	})
+	known := make(map[int32]bool, len(counted))
+	for _, l := range counted {
+		known[l.Worker] = true
+	}
+	return livingIndices(s.before.Members, func(m v1alpha1.Member) bool { return !known[m.Index] })
 }
 
 // resizeCauses lists why a running training changed its size. The loss of a core worker is no resize, because the training stands

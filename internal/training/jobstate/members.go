@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -27,15 +28,18 @@ func WorkerOf(pod *corev1.Pod) (podstate.Worker, bool) {
 
 // IsToldToLeave is true for a worker that the arbiter named to leave and that the planned status records as evicted.
 func (s *State) IsToldToLeave(w *podstate.Worker) bool {
-	return s.IsEvicted(w.Index) && slices.Contains(s.Verdict.GiveUp, w.UID)
+	return s.IsNamed(w) && s.IsEvicted(w.Index)
 }
+
+// IsNamed is true for a worker that the arbiter named to leave.
+func (s *State) IsNamed(w *podstate.Worker) bool { return s.named[w.UID] }
 
 // IsSurplus is true for the index of a worker beyond the core.
 func (s *State) IsSurplus(i int32) bool { return i >= s.Minimum }
 
 // IsEvicted is true for the index of a surplus worker that gave way and waits for its cooldown.
 func (s *State) IsEvicted(i int32) bool {
-	return s.Status.Elasticity != nil && slices.Contains(s.Status.Elasticity.Evicted, i)
+	return s.Status.Elasticity.HasEvicted(i)
 }
 
 // InVain is true if workers left, or the job stopped, for this gang and it was not placed in time.
@@ -54,29 +58,32 @@ func (s *State) IsOfAttempt(d podstate.Departure) bool { return d.Attempt == s.S
 
 // LivesOnRecord tells whether the status at the API server has a living member at the index.
 func (s *State) LivesOnRecord(i int32) bool {
-	recorded := s.Job.Status.Members
-	at, known := slices.BinarySearchFunc(recorded, i, CompareIndex)
-	return known && !recorded[at].IsLost()
+	m := memberAt(s.Job.Status.Members, i)
+	return m != nil && !m.IsLost()
 }
 
 // RecordedMember tells whether the status at the API server has the pod as a living member.
 func (s *State) RecordedMember(w *podstate.Worker) bool {
-	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && !m.IsLost() })
+	m := memberOf(s.Job.Status.Members, w.Index, w.UID)
+	return m != nil && !m.IsLost()
 }
 
 // RecordedLost tells whether the status at the API server, not the one being planned, knows that the pod is lost.
 func (s *State) RecordedLost(w *podstate.Worker) bool {
-	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.IsLost() })
+	m := memberOf(s.Job.Status.Members, w.Index, w.UID)
+	return m != nil && m.IsLost()
 }
 
 // IsLost tells whether the status that is planned has the pod as lost.
 func (s *State) IsLost(w *podstate.Worker) bool {
-	return slices.ContainsFunc(s.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.IsLost() })
+	m := memberOf(s.Status.Members, w.Index, w.UID)
+	return m != nil && m.IsLost()
 }
 
 // RecordedLeft tells whether the status at the API server says that the pod's worker is not replaced.
 func (s *State) RecordedLeft(w *podstate.Worker) bool {
-	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.HasLeft() })
+	m := memberOf(s.Job.Status.Members, w.Index, w.UID)
+	return m != nil && m.HasLeft()
 }
 
 // ActiveWorkers lists the running workers that take part in the training. Workers that are no members, because they were placed
@@ -89,6 +96,25 @@ func (s *State) ActiveWorkers() []int32 {
 		}
 	}
 	return active
+}
+
+// memberOf is the member of that index and UID; nil for none.
+func memberOf(members []v1alpha1.Member, i int32, uid types.UID) *v1alpha1.Member {
+	if m := memberAt(members, i); m != nil && m.UID == uid {
+		return m
+	}
+	return nil
+}
+
+// memberAt is the member of an index; nil for none.
+func memberAt(members []v1alpha1.Member, i int32) *v1alpha1.Member {
+	if int(i) < len(members) && members[i].Index == i {
+		return &members[i] // In most jobs no member is missing, and they are in order.
+	}
+	if at, known := slices.BinarySearchFunc(members, i, CompareIndex); known {
+		return &members[at]
+	}
+	return nil
 }
 
 // CompareIndex orders members by their index.

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
@@ -28,6 +29,9 @@ type State struct {
 	Left, Completed []bool
 	// Strays are pods of other attempts.
 	Strays []*podstate.Worker
+	// strayAt is true for the index of a stray, and named for the pods that the arbiter named to leave.
+	strayAt []bool
+	named   map[types.UID]bool
 	// Wanted is the number of workers that the spec aims at, from minReplicas to maxReplicas.
 	Wanted int32
 	// Minimum and Maximum bound the workers of the current attempt; both 0 without an attempt.
@@ -37,6 +41,12 @@ type State struct {
 // New returns the state of a job at a time. The planned status begins as a copy of the one at the API server.
 func New(o Observed, now time.Time) *State {
 	s := &State{Observed: o, Now: now, Spec: &o.Job.Spec, Wanted: o.Job.WantedReplicas()}
+	if n := len(o.Verdict.GiveUp); n > 0 {
+		s.named = make(map[types.UID]bool, n)
+		for _, uid := range o.Verdict.GiveUp {
+			s.named[uid] = true
+		}
+	}
 	s.adoptStatus(o.Job.Status.DeepCopy())
 	s.Status.ObservedGeneration = o.Job.Generation
 	// A target that was set once is told from the default from then on, also if it is lowered to the same number.
@@ -78,7 +88,7 @@ func (s *State) SortWorkers() {
 	for _, m := range s.Status.Members {
 		size = max(size, m.Index+1)
 	}
-	s.At, s.Strays = make([]*podstate.Worker, size), nil
+	s.At, s.Strays, s.strayAt = make([]*podstate.Worker, size), nil, nil
 	for i := range s.Workers {
 		if w := &s.Workers[i]; attempt != "" && w.Attempt == attempt {
 			s.At[w.Index] = w
@@ -86,7 +96,16 @@ func (s *State) SortWorkers() {
 			s.Strays = append(s.Strays, w)
 		}
 	}
+	if len(s.Strays) > 0 {
+		s.strayAt = make([]bool, size)
+		for _, w := range s.Strays {
+			s.strayAt[w.Index] = true
+		}
+	}
 }
+
+// HasStrayAt is true if a pod of another attempt has the name of the worker.
+func (s *State) HasStrayAt(i int32) bool { return int(i) < len(s.strayAt) && s.strayAt[i] }
 
 // AttemptWorkers yields the pods of the current attempt, by rising index.
 func (s *State) AttemptWorkers() iter.Seq[*podstate.Worker] {

@@ -2,7 +2,6 @@ package jobstate
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -63,15 +62,14 @@ func (s *State) TrainsAsOne() bool {
 
 // HasTrained is true for a worker that succeeded and is not stranded.
 func (s *State) HasTrained(w *podstate.Worker) bool {
-	return w.HasSucceeded() && !s.IsStranded(w.UID, w.FinishedAt.Time)
+	return w.HasSucceeded() && !s.IsStranded(w.Index, w.UID, w.FinishedAt.Time)
 }
 
-// IsStranded is true if the success of a pod that ended at a time is that of a stranded worker: recorded as lost and to be
+// IsStranded is true if the success of a worker's pod that ended at a time is that of a stranded worker: recorded as lost and to be
 // replaced, or marked as stranded and not recorded yet. A zero time means now.
-func (s *State) IsStranded(uid types.UID, ended time.Time) bool {
-	return s.TrainsAsOne() && slices.ContainsFunc(s.Status.Members, func(m v1alpha1.Member) bool {
-		return m.UID == uid && ((m.IsLost() && !m.HasLeft()) || s.StrandedAt(&m, cmp.Or(ended, s.Now)))
-	})
+func (s *State) IsStranded(i int32, uid types.UID, ended time.Time) bool {
+	m := memberOf(s.Status.Members, i, uid)
+	return m != nil && s.TrainsAsOne() && ((m.IsLost() && !m.HasLeft()) || s.StrandedAt(m, cmp.Or(ended, s.Now)))
 }
 
 // StrandedAt is true if a success of the member at a time is that of a stranded worker. The mark fades with the exit barrier.

@@ -13,6 +13,8 @@ package losses
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
@@ -28,12 +30,22 @@ type Books struct {
 	Counted []Loss
 	// OOMKills are the containers that ran out of memory in these losses.
 	OOMKills []sizing.OOMKill
+	// departed are the observed departures, by UID.
+	departed map[types.UID]*podstate.Departure
 	// progressed is true if the training has reported progress since the last counted restart.
 	progressed bool
 }
 
 // Open returns empty books for a job.
-func Open(s *jobstate.State) *Books { return &Books{State: s} }
+func Open(s *jobstate.State) *Books {
+	b := &Books{State: s, departed: make(map[types.UID]*podstate.Departure, len(s.Departures))}
+	for i := range s.Departures {
+		if d := &s.Departures[i]; b.departed[d.UID] == nil {
+			b.departed[d.UID] = d
+		}
+	}
+	return b
+}
 
 // SettleLosses compares the members that status has with the pods that exist, and records each loss exactly once: in
 // status.members as lost, among the evicted, and in restarts if it counts. The failure policy's answer is noted in the same
@@ -55,6 +67,7 @@ func (b *Books) SettleLosses() {
 		m.incident = 0
 	}
 	b.markStranded(members, losses)
+	returned := map[int32]bool{}
 	for w := range b.AttemptWorkers() {
 		known := &members[w.Index]
 		if !w.IsRunning() || (known.UID == w.UID && known.IsLost()) {
@@ -64,9 +77,12 @@ func (b *Books) SettleLosses() {
 			known.succeed(w.Index, w.UID)
 		}
 		if b.IsEvicted(w.Index) {
-			// It runs again, so it no longer waits for a cooldown.
-			ReleaseEvicted(b.Status, func(i int32) bool { return i == w.Index })
+			returned[w.Index] = true
 		}
+	}
+	if len(returned) > 0 {
+		// They run again, so they no longer wait for a cooldown.
+		ReleaseEvicted(b.Status, func(i int32) bool { return returned[i] })
 	}
 	b.Left, b.Completed = make([]bool, len(b.At)), make([]bool, len(b.At))
 	for i := range members {
@@ -96,9 +112,7 @@ func (b *Books) release(w *podstate.Worker, why string) {
 		// Surplus that never had a node is not counted: it only stops waiting.
 		b.noteEviction(w.Index, why)
 	}
-	b.Status.DropMembers(func(i int32) bool { return i == w.Index })
-	at, _ := slices.BinarySearchFunc(b.Status.Members, w.Index, jobstate.CompareIndex)
-	b.Status.Members = slices.Insert(b.Status.Members, at, v1alpha1.Member{Index: w.Index, UID: w.UID, State: l.state()})
+	replaceMember(b.Status, v1alpha1.Member{Index: w.Index, UID: w.UID, State: l.state()})
 }
 
 // CompletesOnSuccess is true if the failure policy completes the job at once when worker 0 succeeds, without waiting for the

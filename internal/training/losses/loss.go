@@ -1,7 +1,6 @@
 package losses
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -138,8 +137,8 @@ func (b *Books) restartInPlace(w *podstate.Worker) loss {
 // judgeGone says why a pod that no longer exists was lost, by how it was last seen.
 func (b *Books) judgeGone(index int32, uid types.UID) loss {
 	l := loss{index: index, uid: uid}
-	seen := slices.IndexFunc(b.Departures, func(d podstate.Departure) bool { return d.UID == uid })
-	if seen < 0 {
+	d := b.departed[uid]
+	if d == nil {
 		// It left while the operator was down. Surplus is assumed to have given way, which is what surplus is for. A core worker is
 		// assumed to have been deleted by somebody, because Volcano never evicts a core.
 		if l.counted = !b.IsSurplus(index); !l.counted {
@@ -147,7 +146,6 @@ func (b *Books) judgeGone(index int32, uid types.UID) loss {
 		}
 		return l
 	}
-	d := b.Departures[seen]
 	l.conditions, l.progress = d.Conditions, d.Progress
 	switch {
 	case d.Disruption != "":

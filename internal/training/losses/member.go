@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
 // member is all that status knows of a worker. Its parts are in lists of their own there, because few members have the others.
@@ -77,6 +78,29 @@ func (b *Books) writeMembers(members []member) {
 		st.StrandedTime = nil
 	}
 	st.Retries = latestRetries(st.Retries)
+}
+
+// replaceMember writes a member that is lost into the status, without what is known of the one before it. Its cost does not grow
+// with the size of the job, because thousands of workers may leave in one evaluation.
+func replaceMember(st *v1alpha1.ElasticTrainingJobStatus, m v1alpha1.Member) {
+	if at, has := slices.BinarySearchFunc(st.Retries, m.Index, func(r v1alpha1.Retry, i int32) int { return int(r.Index - i) }); has {
+		st.Retries = slices.Delete(st.Retries, at, at+1)
+	}
+	if st.Incident != nil {
+		if at, has := slices.BinarySearch(st.Incident.Workers, m.Index); has {
+			st.Incident.Workers = slices.Delete(st.Incident.Workers, at, at+1)
+		}
+	}
+	at, has := slices.BinarySearchFunc(st.Members, m.Index, jobstate.CompareIndex)
+	if !has {
+		st.Members = slices.Insert(st.Members, at, m)
+		return
+	}
+	last := st.Members[at]
+	st.Members[at] = m
+	if last.IsStranded() && !slices.ContainsFunc(st.Members, func(m v1alpha1.Member) bool { return m.IsStranded() }) {
+		st.StrandedTime = nil
+	}
 }
 
 // latestRetries returns the back-offs that status has room for, by index: those with the latest times.

@@ -92,9 +92,8 @@ func (b *Books) recordEviction(l *loss) {
 	// Status keeps whole seconds; rounding up keeps the cooldown from being shorter than asked.
 	b.Growth().NoteEviction(metav1.NewTime(b.Now.Add(time.Second - time.Nanosecond).Truncate(time.Second)))
 	e := b.Status.Elasticity
-	if !slices.Contains(e.Evicted, l.index) {
-		e.Evicted = append(e.Evicted, l.index)
-		slices.Sort(e.Evicted)
+	if at, known := slices.BinarySearch(e.Evicted, l.index); !known {
+		e.Evicted = slices.Insert(e.Evicted, at, l.index)
 	}
 	e.GaveWayTo = nil // ReleaseWorker sets it for an eviction by the operator.
 	e.LastEvictionReason = text.ClipLine(l.eviction, 256)

@@ -40,12 +40,15 @@ func (b *Books) markStranded(members []member, losses []loss) {
 	}
 	now := b.StatusTime()
 	b.Status.StrandedTime = &now
+	again := make([]bool, len(members))
+	for i := range losses {
+		again[losses[i].index] = again[losses[i].index] || losses[i].inPlace || losses[i].again
+	}
 	for i := 1; i < len(members); i++ {
 		m := &members[i]
-		own := slices.IndexFunc(losses, func(l loss) bool { return l.index == m.Index && (l.inPlace || l.again) })
 		together := lost.inPlace && m.incident == members[0].incident && b.Now.Sub(b.Status.Incident.Time.Time) <= sameMoment
 		switch {
-		case own >= 0 || together: // It has restarted already, because of this loss.
+		case again[i] || together: // It has restarted already, because of this loss.
 		case m.HasCompleted():
 			m.State = v1alpha1.MemberLost
 		case m.UID != "" && !m.IsLost():

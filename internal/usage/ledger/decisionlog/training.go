@@ -41,10 +41,11 @@ func TrainingDecisions(
 func countLeft(before, after *v1alpha1.ElasticTrainingJobStatus) int {
 	n := 0
 	for _, i := range after.Elasticity.Evicted {
-		if before.Elasticity != nil && slices.Contains(before.Elasticity.Evicted, i) {
+		if before.Elasticity.HasEvicted(i) {
 			continue
 		}
-		if slices.ContainsFunc(before.Members, func(m v1alpha1.Member) bool { return m.Index == i && !m.IsLost() }) {
+		at, known := slices.BinarySearchFunc(before.Members, i, func(m v1alpha1.Member, i int32) int { return int(m.Index - i) })
+		if known && !before.Members[at].IsLost() {
 			n++
 		}
 	}
