@@ -36,7 +36,7 @@ type AttemptStatus struct {
 	MinReplicas int32 `json:"minReplicas"`
 	// MaxReplicas is the upper bound that torchrun agents were started with.
 	MaxReplicas int32 `json:"maxReplicas"`
-	// Tier that the attempt's pods have; empty while the job is stopped.
+	// Tier that the attempt's pods have, or had before the job was stopped.
 	// +optional
 	// +kubebuilder:validation:MaxLength=40
 	Tier string `json:"tier,omitempty"`

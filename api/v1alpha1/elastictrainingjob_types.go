@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -260,11 +261,15 @@ func (j *ElasticTrainingJob) WantedSurplus(minimum, maximum int32) int32 {
 	return j.Spec.Elasticity.WholeSteps(min(max(wanted, minimum), maximum) - minimum)
 }
 
-// EffectiveTier is the tier that the pods of the current attempt have, or else the tier that the spec asks for; empty for a
-// default.
+// EffectiveTier is the tier that the pods of the current attempt have; that of the next attempt, as the status has it, while the job
+// is stopped; and before the first attempt the tier that the spec asks for, empty for a default.
 func (j *ElasticTrainingJob) EffectiveTier() string {
-	if a := j.Status.Attempt; a != nil && a.Tier != "" {
-		return a.Tier
+	a := j.Status.Attempt
+	switch {
+	case a == nil, a.Tier == "":
+		return j.Spec.Tier
+	case meta.IsStatusConditionTrue(j.Status.Conditions, ConditionSuspended):
+		return j.Status.Tier
 	}
-	return j.Spec.Tier
+	return a.Tier
 }

@@ -6,7 +6,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -21,9 +20,7 @@ func newGuarded(t *testing.T) *simulator {
 	w.o.Profile = profile("exploratory", "main-traffic")
 	w.o.Profile.Spec.Tiers[1].RequiresApproval = true
 	w.o.Job.Spec.Tier = "main-traffic"
-	asked := w.o.Job.Spec.Template.Spec.Containers[0].Resources.Limits // As a tier that is Guaranteed wants it.
-	asked[corev1.ResourceCPU], asked[corev1.ResourceMemory] = resource.MustParse("1"), resource.MustParse("1Gi")
-	return w
+	return guaranteed(w)
 }
 
 // approve has bob approve the job for a time.

@@ -12,7 +12,6 @@ import (
 	"github.com/tideline-io/tideline/internal/training/describe"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/losses"
-	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
@@ -22,8 +21,7 @@ import (
 func (p *planner) recordAttempt(number int32) {
 	p.Status.Attempt = &v1alpha1.AttemptStatus{
 		Number: number, StartTime: p.StatusTime(), MinReplicas: p.Spec.MinReplicas, MaxReplicas: p.Spec.MaxReplicas,
-		Tier: nextTier(p.State), NprocPerNode: rendezvous.ChosenProcesses(p.Job), Model: chooseModel(p.State),
-		Checked: hashChecked(p.State),
+		Tier: nextTier(p.State), NprocPerNode: p.NextProcesses(), Model: chooseModel(p.State), Checked: nextChecked(p.State),
 	}
 	p.Status.Sizing = sizeAttempt(p.State)
 	p.closeAttempt()
@@ -59,7 +57,7 @@ func nextTier(s *jobstate.State) string {
 func followsSpec(s *jobstate.State) bool {
 	a, next := s.Status.Attempt, nextTier(s)
 	return a.MinReplicas == s.Spec.MinReplicas && a.MaxReplicas == s.Spec.MaxReplicas && (a.Tier == next || next == "") &&
-		a.NprocPerNode == rendezvous.ChosenProcesses(s.Job)
+		a.NprocPerNode == s.NextProcesses()
 }
 
 // adoptRange starts the next attempt when the spec asks for a range that this attempt's workers cannot follow. It does so

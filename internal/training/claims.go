@@ -27,23 +27,29 @@ func claimMissing(s *jobstate.State) *jobstate.Obstacle {
 // devicesNotCounted refuses devices that cannot be counted if something depends on their number: a limit of the profile, which
 // they would evade, or the number of processes, which would be one on a worker of eight devices. A job that has begun goes on.
 func devicesNotCounted(s *jobstate.State) *jobstate.Obstacle {
-	if outlivesRules(s) || len(s.Spec.Template.Spec.Containers) == 0 {
-		return nil
-	}
-	held := &jobstate.Obstacle{Reason: v1alpha1.ReasonDevicesNotCounted, Stalled: true}
 	if n := s.Claims.Count(); len(n.Unknown) > 0 && admission.LimitsOf(s.Profile).HasLimits() {
-		held.Message = fmt.Sprintf("Profile %s limits what jobs hold, and how many accelerators a worker claims is unknown: "+
-			"%s. Claim a "+
-			"number of devices of a listed class, or ask an administrator to list the class.", s.Profile.Name, n.DescribeUnknown())
-		return held
+		return &jobstate.Obstacle{
+			Reason: v1alpha1.ReasonDevicesNotCounted, Stalled: true,
+			Message: fmt.Sprintf("Profile %s limits what jobs hold, and how many accelerators a worker claims is unknown: %s. Claim a "+
+				"number of devices of a listed class, or ask an administrator to list the class.", s.Profile.Name, n.DescribeUnknown()),
+		}
+	}
+	return processesNotCounted(s)
+}
+
+// processesNotCounted refuses to leave the number of processes to devices that cannot be counted.
+func processesNotCounted(s *jobstate.State) *jobstate.Obstacle {
+	if len(s.Spec.Template.Spec.Containers) == 0 {
+		return nil
 	}
 	trainer := &s.Spec.Template.Spec.Containers[rendezvous.TrainerIndex(s.Spec.Template.Spec.Containers)]
 	n := s.Claims.CountFor(trainer)
 	if len(n.Unknown) == 0 || s.Spec.Framework.NprocPerNode != nil || n.Devices+rendezvous.GPUs(trainer) > 0 {
 		return nil
 	}
-	held.Message = fmt.Sprintf("How many processes a worker runs is unknown: %s. Set spec.framework.nprocPerNode, or "+
-		"claim a number of "+
-		"devices of a listed class.", n.DescribeUnknown())
-	return held
+	return &jobstate.Obstacle{
+		Reason: v1alpha1.ReasonDevicesNotCounted, Stalled: true,
+		Message: fmt.Sprintf("How many processes a worker runs is unknown: %s. Set spec.framework.nprocPerNode, or claim a number of "+
+			"devices of a listed class.", n.DescribeUnknown()),
+	}
 }

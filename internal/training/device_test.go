@@ -19,9 +19,9 @@ func claiming(o *jobstate.Observed, class string, count int64) {
 	template := &o.Job.Spec.Template.Spec
 	template.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpus", ResourceClaimTemplateName: ptr.To("eight")}}
 	template.Containers[0].Resources = corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "gpus"}}}
+	asked := []deviceclaim.Request{{Name: "r", Alternatives: []deviceclaim.Alternative{{Class: class, Count: count}}}}
 	o.Claims = deviceclaim.Claims{Classes: config.DefaultDeviceClasses(), All: []deviceclaim.Claim{{
-		Name: "gpus", Object: "ResourceClaimTemplate eight",
-		Requests: []deviceclaim.Request{{Name: "r", Alternatives: []deviceclaim.Alternative{{Class: class, Count: count}}}},
+		Name: "gpus", Object: "ResourceClaimTemplate eight", Requests: asked, Asked: asked,
 	}}}
 }
 

@@ -21,9 +21,10 @@ func (p *planner) findObstacle() (found bool) {
 		p.requeueAfter(until.Sub(p.Now)) // The approval may run out while another obstacle still holds the job.
 	}
 	for _, check := range []func(*jobstate.State) *jobstate.Obstacle{
-		invalidSpec, managedByKueue, limitExceeded, unknownTier, tierNotAllowed, qosNotMet,
-		protectedTooLong, graceTooLong, unknownAccelerator, uncountableRequests, claimMissing, devicesNotCounted,
-		awaitingApproval, volcanoMissing, profileNotReady, queueRefuses,
+		invalidSpec, managedByKueue, limitExceeded, beforeBeginning(unknownTier), beforeBeginning(tierNotAllowed),
+		unlessOutlived(qosNotMet), unlessOutlived(protectedTooLong), unlessOutlived(graceTooLong), unknownAccelerator,
+		uncountableRequests, claimMissing, unlessOutlived(devicesNotCounted), beforeBeginning(awaitingApproval),
+		volcanoMissing, profileNotReady, queueRefuses,
 	} {
 		if p.obstacle = check(p.State); p.obstacle != nil {
 			return true
@@ -75,15 +76,7 @@ func limitExceeded(s *jobstate.State) *jobstate.Obstacle {
 
 // unknownTier refuses a tier that the operator's configuration does not have, or has no longer.
 func unknownTier(s *jobstate.State) *jobstate.Obstacle {
-	asked := s.Spec.Tier
-	if s.Job.Status.Attempt != nil {
-		asked = cmp.Or(asked, s.Job.Status.Tier) // A job that has begun keeps the default tier it began with.
-	}
-	if s.Status.RunningSince != nil {
-		if _, ok := s.Tier(); ok {
-			return nil // It keeps the tier of its pods, and the next attempt is judged when it begins.
-		}
-	}
+	asked := cmp.Or(s.Spec.Tier, s.BegunTier()) // A job that has begun keeps the default tier it began with.
 	if _, ok := s.Config.Tiers.FindTier(asked); ok {
 		return nil
 	}
@@ -95,9 +88,9 @@ func unknownTier(s *jobstate.State) *jobstate.Obstacle {
 	}
 }
 
-// tierNotAllowed refuses a tier that the profile does not open to the job's owner. It concerns jobs that have not begun.
+// tierNotAllowed refuses a tier that the profile does not open to the job's owner.
 func tierNotAllowed(s *jobstate.State) *jobstate.Obstacle {
-	if _, ok := s.Tier(); ok {
+	if _, ok := s.AskedTier(); ok {
 		return nil
 	}
 	profile := s.Profile.Name
@@ -110,7 +103,20 @@ func tierNotAllowed(s *jobstate.State) *jobstate.Obstacle {
 	}
 }
 
-// awaitingApproval holds a job until its tier is approved. A job that has begun keeps running, and resumes, without asking again.
+// beforeBeginning makes a check of jobs that are about to begin. One whose attempt goes on keeps the tier of that, and condition
+// RangePending says what is wrong with the one that it asks for.
+func beforeBeginning(check func(*jobstate.State) *jobstate.Obstacle) func(*jobstate.State) *jobstate.Obstacle {
+	return func(s *jobstate.State) *jobstate.Obstacle {
+		if s.Job.Status.Attempt != nil && !jobstate.IsStopped(&s.Job.Status) {
+			if _, ok := s.Tier(); ok {
+				return nil
+			}
+		}
+		return check(s)
+	}
+}
+
+// awaitingApproval holds a job until its tier is approved. A job that has begun in its tier resumes without asking again.
 func awaitingApproval(s *jobstate.State) *jobstate.Obstacle {
 	if waits, _ := approvalOf(s); waits != "" {
 		return &jobstate.Obstacle{Reason: v1alpha1.ReasonAwaitingApproval, Message: waits}
@@ -120,8 +126,8 @@ func awaitingApproval(s *jobstate.State) *jobstate.Obstacle {
 
 // approvalOf says which approval the job waits for, empty for none, and until when an approval that it has counts; zero for ever.
 func approvalOf(s *jobstate.State) (waits string, until time.Time) {
-	tier, ok := s.Tier()
-	if !ok || s.Job.Status.Attempt != nil {
+	tier, ok := s.AskedTier()
+	if !ok || s.KeepsTier() {
 		return "", time.Time{}
 	}
 	return approval.Question{
@@ -132,10 +138,7 @@ func approvalOf(s *jobstate.State) (waits string, until time.Time) {
 // qosNotMet refuses a template that contradicts the QoS of its tier. A job that has begun keeps running, and resumes as it was:
 // to stop it would harm the very work that the tier protects. Its new workers get what the template allows.
 func qosNotMet(s *jobstate.State) *jobstate.Obstacle {
-	if outlivesRules(s) {
-		return nil
-	}
-	tier, _ := s.Tier()
+	tier, _ := s.AskedTier()
 	found := trainingpod.CheckJobQoS(s.Spec, tier)
 	if len(found) == 0 {
 		return nil
@@ -151,10 +154,7 @@ func qosNotMet(s *jobstate.State) *jobstate.Obstacle {
 // protectedTooLong refuses a shrink.minRunSeconds above what the tier allows. For a job that has begun the tier's value is used
 // instead.
 func protectedTooLong(s *jobstate.State) *jobstate.Obstacle {
-	if outlivesRules(s) {
-		return nil
-	}
-	tier, _ := s.Tier()
+	tier, _ := s.AskedTier()
 	if long := trainingpod.CheckProtection(s.Spec, tier); long != nil {
 		return &jobstate.Obstacle{Reason: v1alpha1.ReasonLimitExceeded, Message: long.Error() + ".", Stalled: true}
 	}
@@ -164,9 +164,6 @@ func protectedTooLong(s *jobstate.State) *jobstate.Obstacle {
 // graceTooLong refuses grace periods above what the configuration allows, because others wait that long for the room. A job that
 // has begun keeps running.
 func graceTooLong(s *jobstate.State) *jobstate.Obstacle {
-	if outlivesRules(s) {
-		return nil
-	}
 	found := trainingpod.CheckJobGrace(s.Spec, s.Config.Limits)
 	if len(found) == 0 {
 		return nil

@@ -107,6 +107,7 @@ type planner struct {
 
 func newPlanner(o jobstate.Observed, now time.Time) *planner {
 	s := jobstate.New(o, now)
+	s.Refused = refuseChanges(s)
 	return &planner{State: s, books: losses.Open(s), deleting: map[types.UID]bool{}}
 }
 

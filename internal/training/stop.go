@@ -43,7 +43,6 @@ func (p *planner) recordStop() {
 	}
 	if p.Status.Attempt != nil {
 		p.closeAttempt()
-		p.Status.Attempt.Tier = "" // From now on it has the tier of the next attempt, which others compare it by.
 	}
 	p.forgetSurplus()
 	p.ConditionWriter().Set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspending, "")

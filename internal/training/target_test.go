@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
@@ -66,7 +68,7 @@ func TestWhyWorkersWereRemoved(t *testing.T) {
 func TestTierFollows(t *testing.T) {
 	t.Run("at once, while nothing is placed", func(t *testing.T) {
 		g := NewWithT(t)
-		w := newSimulator(t, 2, 4)
+		w := guaranteed(newSimulator(t, 2, 4))
 		w.settle()
 		w.o.Job.Spec.Tier = "main-traffic"
 		w.settle()
@@ -77,7 +79,7 @@ func TestTierFollows(t *testing.T) {
 	})
 	t.Run("with the next attempt, once workers run", func(t *testing.T) {
 		g := NewWithT(t)
-		w := newSimulator(t, 2, 4).trains()
+		w := guaranteed(newSimulator(t, 2, 4)).trains()
 		w.o.Job.Spec.Tier = "main-traffic"
 		w.settle()
 		g.Expect(w.status().Tier).To(Equal("exploratory"), "nothing restarts for it")
@@ -98,7 +100,7 @@ func TestTierFollows(t *testing.T) {
 	})
 	t.Run("not at all, if it is changed back", func(t *testing.T) {
 		g := NewWithT(t)
-		w := newSimulator(t, 2, 4).trains()
+		w := guaranteed(newSimulator(t, 2, 4)).trains()
 		for _, back := range []string{"exploratory", ""} {
 			w.o.Job.Spec.Tier = "main-traffic"
 			w.settle()
@@ -108,6 +110,13 @@ func TestTierFollows(t *testing.T) {
 			g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("absent"), "tier %q", back)
 		}
 	})
+}
+
+// guaranteed gives workers the resources that a tier which is Guaranteed wants.
+func guaranteed(w *simulator) *simulator {
+	asked := w.o.Job.Spec.Template.Spec.Containers[0].Resources.Limits
+	asked[corev1.ResourceCPU], asked[corev1.ResourceMemory] = resource.MustParse("1"), resource.MustParse("1Gi")
+	return w
 }
 
 // pending is what condition RangePending says.
@@ -123,6 +132,9 @@ func TestProcessesFollowTheNextAttempt(t *testing.T) {
 	w.o.Job.Spec.Framework.NprocPerNode = &two
 	w.settle()
 	g.Expect(w.status().Attempt.NprocPerNode).To(BeZero())
+	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/NextAttempt"))
+	g.Expect(pending(w)).To(Equal("The workers were started with the default of framework.nprocPerNode and keep that. The spec's " +
+		"framework.nprocPerNode 2 takes effect after a restart: suspend and resume the job."))
 	w.suspend(true).settle()
 	w.suspend(false).settle()
 	g.Expect(w.status().Attempt.NprocPerNode).To(Equal(two))

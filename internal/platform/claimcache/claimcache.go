@@ -113,11 +113,11 @@ func (r *Reader) readClaim(
 		}
 		if is {
 			found.Object = "ResourceClaim " + created
-			var allocated []resourcev1.DeviceRequestAllocationResult
+			found.Asked = deviceclaim.ReadRequests(claim.Spec.Devices.Requests, nil)
+			found.Requests = found.Asked
 			if a := claim.Status.Allocation; a != nil {
-				allocated = a.Devices.Results
+				found.Requests = deviceclaim.ReadRequests(claim.Spec.Devices.Requests, a.Devices.Results)
 			}
-			found.Requests = deviceclaim.ReadRequests(claim.Spec.Devices.Requests, allocated)
 			return found, nil
 		}
 	}
@@ -129,7 +129,8 @@ func (r *Reader) readClaim(
 	template := &resourcev1.ResourceClaimTemplate{}
 	is, err := r.read(ctx, client.ObjectKey{Namespace: namespace, Name: *named.ResourceClaimTemplateName}, template)
 	if is {
-		found.Missing, found.Requests = false, deviceclaim.ReadRequests(template.Spec.Spec.Devices.Requests, nil)
+		found.Missing, found.Asked = false, deviceclaim.ReadRequests(template.Spec.Spec.Devices.Requests, nil)
+		found.Requests = found.Asked
 	}
 	return found, err
 }

@@ -39,8 +39,9 @@ type Claim struct {
 	// Object is the kind and name of the claim or template that the pod names, for messages.
 	Object string
 	// Missing is true if there is no such object.
-	Missing  bool
-	Requests []Request
+	Missing bool
+	// Requests are what the claim has where its devices are allocated, else what it asks for. Asked is always what it asks for.
+	Requests, Asked []Request
 }
 
 // Request asks for devices. The scheduler takes one of its alternatives.

@@ -105,8 +105,7 @@ func (q Question) AnswerAt(now time.Time) (waits string, until time.Time) {
 	}
 	if q.WebhooksOff {
 		return fmt.Sprintf("Profile %[2]s requires approval for tier %[1]s. Approval needs the webhooks, and this operator runs "+
-			"without "+
-			"them (--webhooks=false). Ask an administrator to switch them on, or create the job in another tier.", q.Tier,
+			"without them (--webhooks=false). Ask an administrator to switch them on, or set spec.tier to another tier.", q.Tier,
 			q.Profile.Name), time.Time{}
 	}
 	namespace, name := q.Job.GetNamespace(), q.Job.GetName()

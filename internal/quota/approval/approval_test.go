@@ -103,7 +103,7 @@ func TestWhoWaitsForApproval(t *testing.T) {
 			q.WebhooksOff = true
 			q.Job.SetAnnotations(map[string]string{v1alpha1.AnnotationApproval: given().String()})
 		}, waits: "Profile ads requires approval for tier main-traffic. Approval needs the webhooks, and this operator runs " +
-			"without them (--webhooks=false). Ask an administrator to switch them on, or create the job in another tier."},
+			"without them (--webhooks=false). Ask an administrator to switch them on, or set spec.tier to another tier."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := Question{

@@ -96,41 +96,61 @@ func (d *description) setSuspended() {
 }
 
 // rangePending is true while the running attempt cannot follow the range of the spec.
-func (d *description) rangePending() bool {
-	return d.is != ended && !jobstate.IsStopped(d.Status) && d.Status.Attempt != nil && d.RangePending()
+func (d *description) rangePending() bool { return d.goesOn() && d.RangePending() }
+
+// goesOn is true for a job that has an attempt and is neither stopped nor ended.
+func (d *description) goesOn() bool {
+	return d.is != ended && !jobstate.IsStopped(d.Status) && d.Status.Attempt != nil
 }
 
-// pendingTier is the tier that the spec asks for while the running attempt keeps another; empty for none.
-func (d *description) pendingTier() string {
-	a := d.Status.Attempt
-	if d.is == ended || jobstate.IsStopped(d.Status) || a == nil || a.Tier == "" {
-		return ""
-	}
-	if next, _ := d.NextTier(); next.Name != a.Tier {
-		return next.Name
-	}
-	return ""
-}
-
-// setRangePending is True while the spec's range or tier has to wait for the next attempt: running agents cannot follow another
-// range, and the priority of a pod cannot change.
+// setRangePending is True while something of the spec has to wait for the next attempt: running agents cannot follow another range
+// or number of processes, and the priority of a pod cannot change. What a new job may not have either waits until it may.
 func (d *description) setRangePending() {
-	a, waits := d.Status.Attempt, []string(nil)
-	if d.rangePending() {
+	a := d.Status.Attempt
+	if !d.goesOn() {
+		d.removeConditions(v1alpha1.ConditionRangePending)
+		return
+	}
+	reason, waits := v1alpha1.ReasonNextAttempt, []string(nil)
+	if d.RangePending() {
 		waits = append(waits, fmt.Sprintf(
 			"The workers were started for %d..%d and keep that range, with at most %d now. The range of the spec, %d..%d, takes effect "+
 				"after a restart: set elasticity.rangeUpdate to Restart, or suspend and resume the job.",
 			a.MinReplicas, a.MaxReplicas, d.Maximum, d.Spec.MinReplicas, d.Spec.MaxReplicas))
 	}
-	if tier := d.pendingTier(); tier != "" {
+	if next, _ := d.NextTier(); next.Name != a.Tier && next.Name != "" && a.Tier != "" {
 		waits = append(waits, fmt.Sprintf("The workers were started in tier %s and keep it. The tier of the spec, %s, takes effect "+
-			"after a restart: suspend and resume the job.", a.Tier, tier))
+			"after a restart: suspend and resume the job.", a.Tier, next.Name))
+	}
+	if next := d.NextProcesses(); next != a.NprocPerNode {
+		waits = append(waits, fmt.Sprintf("The workers were started with %s and keep that. The spec's %s takes effect after a restart: "+
+			"suspend and resume the job.", processesNamed(a.NprocPerNode), processesNamed(next)))
+	}
+	for _, refused := range []struct {
+		by   *jobstate.Obstacle
+		what string
+	}{
+		{d.Refused.Tier, fmt.Sprintf("The job keeps tier %s, because it may not have the tier of its spec, %s.", a.Tier, d.Spec.Tier)},
+		{d.Refused.Processes, fmt.Sprintf("The job keeps %s.", processesNamed(a.NprocPerNode))},
+	} {
+		if refused.by != nil {
+			reason = refused.by.Reason
+			waits = append(waits, refused.what+" "+refused.by.Message)
+		}
 	}
 	if len(waits) == 0 {
 		d.removeConditions(v1alpha1.ConditionRangePending)
 		return
 	}
-	d.setCondition(v1alpha1.ConditionRangePending, metav1.ConditionTrue, v1alpha1.ReasonNextAttempt, strings.Join(waits, " "))
+	d.setCondition(v1alpha1.ConditionRangePending, metav1.ConditionTrue, reason, strings.Join(waits, " "))
+}
+
+// processesNamed names a value of framework.nprocPerNode; 0 for none.
+func processesNamed(n int32) string {
+	if n == 0 {
+		return "the default of framework.nprocPerNode"
+	}
+	return fmt.Sprintf("framework.nprocPerNode %d", n)
 }
 
 // setSchedulerConfigured is True if Volcano's configuration lets it take surplus for waiting gangs.

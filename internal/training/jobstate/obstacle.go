@@ -1,6 +1,7 @@
 package jobstate
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -9,6 +10,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
 // Obstacle is something that keeps a job from continuing.
@@ -60,24 +62,54 @@ func (s *State) RefusalObstacle() *Obstacle {
 	return &Obstacle{Reason: said.Reason, Message: said.Message, Stalled: true}
 }
 
-// Tier is the tier in effect: the one that pods of the current attempt have, else that of the next. It returns false if the tier
-// does not exist or the job may not have it.
+// Tier is the tier in effect: the one that pods of the current attempt have, else that of the next, by which others compare a job
+// that is stopped. It returns false if the tier does not exist or the job may not have it.
 func (s *State) Tier() (config.Tier, bool) {
-	if a := s.Status.Attempt; a != nil && a.Tier != "" {
-		if tier, known := s.Config.Tiers.FindTier(a.Tier); known {
+	if a := s.Status.Attempt; a != nil && !IsStopped(s.Status) {
+		if tier, known := s.Config.Tiers.FindTier(a.Tier); known && a.Tier != "" {
 			return tier, true
 		}
 	}
 	return s.NextTier()
 }
 
-// NextTier is the tier of an attempt that begins now: the one that the job asks for, else the one in its status, else, for a job
-// that has not begun, the default of its profile. It returns false if the tier does not exist or the job may not have it.
+// NextTier is the tier of an attempt that begins now: the one that the job asks for or, if that is refused, the one that it began
+// with. It returns false if the tier does not exist or the job may not have it.
 func (s *State) NextTier() (config.Tier, bool) {
-	if s.Job.Status.Attempt != nil {
-		return s.Config.Tiers.InEffect(s.Spec.Tier, s.Job.Status.Tier)
+	if s.Refused.Tier != nil {
+		return s.Config.Tiers.FindTier(s.BegunTier())
+	}
+	return s.AskedTier()
+}
+
+// AskedTier is the tier that the job asks for. It returns false if the tier does not exist or the job may not have it. A job keeps
+// the tier that it began with, whatever its profile allows now.
+func (s *State) AskedTier() (config.Tier, bool) {
+	if s.KeepsTier() {
+		return s.Config.Tiers.FindTier(s.BegunTier())
 	}
 	return s.Config.Tiers.OpenTo(s.Profile, s.Owner()).FindTier(s.Spec.Tier)
+}
+
+// KeepsTier is true for a job that has begun and asks for no other tier than the one that it began with.
+func (s *State) KeepsTier() bool {
+	return s.Job.Status.Attempt != nil && (s.Spec.Tier == "" || s.Spec.Tier == s.BegunTier())
+}
+
+// BegunTier is the name of the tier that the last attempt began with; empty before the first.
+func (s *State) BegunTier() string {
+	if a := s.Job.Status.Attempt; a != nil {
+		return cmp.Or(a.Tier, s.Job.Status.Tier)
+	}
+	return ""
+}
+
+// NextProcesses is framework.nprocPerNode of an attempt that begins now; 0 for as many as the container has devices.
+func (s *State) NextProcesses() int32 {
+	if s.Refused.Processes != nil {
+		return s.Job.Status.Attempt.NprocPerNode
+	}
+	return rendezvous.ChosenProcesses(s.Job)
 }
 
 // Owner is the user, and the groups, that the job belongs to.

@@ -32,10 +32,17 @@ type State struct {
 	// strayAt is true for the index of a stray, and named for the pods that the arbiter named to leave.
 	strayAt []bool
 	named   map[types.UID]bool
+	// Refused says what the next attempt of a job that has begun does not take over from its spec, and why.
+	Refused Refused
 	// Wanted is the number of workers that the spec aims at, from minReplicas to maxReplicas.
 	Wanted int32
 	// Minimum and Maximum bound the workers of the current attempt; both 0 without an attempt.
 	Minimum, Maximum int32
+}
+
+// Refused are the changes of a job that has begun which a new job may not have either; nil for what may follow.
+type Refused struct {
+	Tier, Processes *Obstacle
 }
 
 // New returns the state of a job at a time. The planned status begins as a copy of the one at the API server.
