@@ -15,7 +15,8 @@ const (
 	ConditionSchedulerConfigured = "SchedulerConfigured"
 	// ConditionFullSize is True while every worker up to maxReplicas is ready; otherwise it says what growth waits for.
 	ConditionFullSize = "FullSize"
-	// ConditionRangePending is present and True while the spec asks for a range or a tier that running workers cannot follow.
+	// ConditionRangePending is present and True while the spec asks for a range, a tier or a number of processes that the workers of the
+	// present attempt cannot follow, or that the job may not have. Its reason says which.
 	ConditionRangePending = "RangePending"
 	// ConditionSuspended is present and True from when the job stops, after its checkpoint where one is configured, until its next
 	// attempt.
@@ -189,7 +190,7 @@ const (
 	EventResumed = "Resumed"
 	// EventRestarted: all workers are created again, as the next attempt.
 	EventRestarted = "Restarted"
-	// EventResized: replicas or maxReplicas was lowered and the highest workers were deleted.
+	// EventResized: replicas or maxReplicas was lowered, or step changed, and the highest workers were deleted.
 	EventResized = "Resized"
 	// EventSized: containers request, or could request, something else than their template says, by what the task used.
 	EventSized = "Sized"

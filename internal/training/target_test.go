@@ -65,6 +65,16 @@ func TestWhyWorkersWereRemoved(t *testing.T) {
 	}
 }
 
+func TestWhyWorkersWereRemovedByAStep(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 7).trains()
+	w.o.Job.Spec.Elasticity.Step = 2
+	w.settle()
+	g.Expect(w.status().Summary).To(HavePrefix("6/6"))
+	g.Expect(w.events[len(w.events)-1].Message).To(
+		Equal("Removed worker 6 because elasticity.step is 2, and they make no whole step; 6 workers ready."))
+}
+
 func TestTierFollows(t *testing.T) {
 	t.Run("at once, while nothing is placed", func(t *testing.T) {
 		g := NewWithT(t)

@@ -100,7 +100,7 @@ func (s *story) tellWorkers() {
 	}
 	if given := s.givenUp(); len(given) > 0 {
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventResized, "Removed %s because %s; %s ready.",
-			WorkersNamed(given), s.whatWasLowered(), CountWorkers(after.ReadyReplicas))
+			WorkersNamed(given), s.whyGivenUp(given), CountWorkers(after.ReadyReplicas))
 	}
 	if s.before.RunningSince != nil && !jobstate.IsFinished(after) && len(s.joinedWorkers()) > 0 {
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew to %s: %s joined.",
@@ -211,16 +211,23 @@ func (s *story) givenUp() []int32 {
 	return livingIndices(s.before.Members, func(m v1alpha1.Member) bool { return !hasMember(s.after.Members, m.Index) })
 }
 
-// whatWasLowered says which field took workers away: the lower of target and maximum. Where both are the same, either may be it.
-func (s *story) whatWasLowered() string {
-	field, maximum := "replicas or maxReplicas", s.spec.MaxReplicas
+// whyGivenUp says which field took workers away: the lower of target and maximum, or the step if they were within both. Where
+// target and maximum are the same, either may be it.
+func (s *story) whyGivenUp(given []int32) string {
+	field, limit := "replicas or maxReplicas", s.spec.MaxReplicas
 	switch target := max(s.spec.Replicas, s.spec.MinReplicas); {
-	case s.after.Targeted && target < maximum:
-		return fmt.Sprintf("replicas was lowered to %d", s.spec.Replicas)
-	case !s.after.Targeted || target > maximum:
+	case s.after.Targeted && target < limit:
+		field, limit = "replicas", target
+	case !s.after.Targeted || target > limit:
 		field = "maxReplicas"
 	}
-	return fmt.Sprintf("%s was lowered to %d", field, maximum)
+	if slices.Max(given) < limit {
+		return fmt.Sprintf("elasticity.step is %d, and they make no whole step", s.spec.Elasticity.Step)
+	}
+	if field == "replicas" {
+		limit = s.spec.Replicas // As it was written, also below minReplicas.
+	}
+	return fmt.Sprintf("%s was lowered to %d", field, limit)
 }
 
 // joinedWorkers lists workers that are new, or return after they gave way. A lost worker that was created again is neither: it
