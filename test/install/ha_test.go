@@ -35,6 +35,9 @@ var _ = Describe("Component ha", func() {
 		}
 		steady := s.UIDs("steady")
 		for crash := 1; crash <= 2; crash++ {
+			// A Service sends reviews to who answers. Here the API server knows one address: that of who does not crash.
+			t.apply(ctx, in.objects, addresses[crash%2])
+			Expect(t.AwaitWebhooks(ctx)).To(Succeed(), "who does not lead answers webhooks")
 			work := fmt.Sprintf("work-%d-", crash)
 			for i := range 6 {
 				job := fmt.Sprint(work, i)

@@ -10,10 +10,13 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
 // FreeAddress is an address of this machine at which nobody listens now. It has a name, because the operator's certificate is
@@ -57,14 +60,35 @@ func Webhooks(ctx context.Context) ([]*unstructured.Unstructured, error) {
 func (w *World) AwaitWebhooks(ctx context.Context) error {
 	last := errors.New("nobody was asked")
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		probe := Job("webhook-probe").Obj()
+		probe, err := probeOf(Job("webhook-probe").Obj())
+		if err != nil {
+			return false, err
+		}
 		last = w.Client.Create(ctx, probe, client.DryRunAll)
-		return last == nil && probe.Spec.Owner != "", nil
+		owner, _, err := unstructured.NestedString(probe.Object, "spec", "owner")
+		return last == nil && err == nil && owner != "", nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait until the webhooks answer (the last answer: %w): %w", last, err)
 	}
 	return nil
+}
+
+// probeOf is a job with what every version of Tideline has in a job, and no more: the version before may give the rest another type.
+func probeOf(job *v1alpha1.ElasticTrainingJob) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
+	if err != nil {
+		return nil, fmt.Errorf("write a job: %w", err)
+	}
+	spec, _ := content["spec"].(map[string]any)
+	probe := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": content["metadata"],
+		"spec": map[string]any{
+			"minReplicas": spec["minReplicas"], "maxReplicas": spec["maxReplicas"], "template": spec["template"],
+		},
+	}}
+	probe.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind))
+	return probe, nil
 }
 
 // As returns a client that acts as somebody else.
