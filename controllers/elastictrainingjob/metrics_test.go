@@ -283,7 +283,7 @@ func (j *journal) Decided(d ledger.Decision) { *j = append(*j, d) }
 
 func (j *journal) StayIn(queue string) growth.Stay {
 	if queue == "ads" {
-		return growth.Stay{Held: time.Hour, Left: 3, Departures: 2}
+		return growth.Stay{Held: time.Hour, Left: 3}
 	}
 	return growth.Stay{}
 }
