@@ -265,7 +265,7 @@ func TestMetersAreBoundedAndForgotten(t *testing.T) {
 func TestGrowthIsObservedWhereItCanBe(t *testing.T) {
 	w := newTrainee(t)
 	o := w.evaluate(nil)
-	w.Expect(o.Stay).To(Equal(growth.Stay{Held: time.Hour, Left: 3, Departures: 2}))
+	w.Expect(o.Stay).To(Equal(growth.Stay{Held: time.Hour, Left: 3}))
 	w.Expect(o.TaskOutage).To(Equal(42 * time.Second))
 	w.job.Spec.Task, w.job.Spec.MinReplicas = "other", 4
 	fixed := jobstate.Observed{Job: w.job}
