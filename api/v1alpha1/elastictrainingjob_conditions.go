@@ -15,8 +15,8 @@ const (
 	ConditionSchedulerConfigured = "SchedulerConfigured"
 	// ConditionFullSize is True while every worker up to maxReplicas is ready; otherwise it says what growth waits for.
 	ConditionFullSize = "FullSize"
-	// ConditionRangePending is present and True while the spec asks for a range, a tier or a number of processes that the workers of the
-	// present attempt cannot follow, or that the job may not have. Its reason says which.
+	// ConditionRangePending is present and True while the spec asks for a range, a tier or a number of processes that the
+	// workers of the present attempt cannot follow, or that the job may not have. Its reason says which.
 	ConditionRangePending = "RangePending"
 	// ConditionSuspended is present and True from when the job stops, after its checkpoint where one is configured, until its next
 	// attempt.

@@ -261,8 +261,8 @@ func (j *ElasticTrainingJob) WantedSurplus(minimum, maximum int32) int32 {
 	return j.Spec.Elasticity.WholeSteps(min(max(wanted, minimum), maximum) - minimum)
 }
 
-// EffectiveTier is the tier that the pods of the current attempt have; that of the next attempt, as the status has it, while the job
-// is stopped; and before the first attempt the tier that the spec asks for, empty for a default.
+// EffectiveTier is the tier that the pods of the current attempt have; that of the next attempt, as the status has it, while
+// the job is stopped; and before the first attempt the tier that the spec asks for, empty for a default.
 func (j *ElasticTrainingJob) EffectiveTier() string {
 	a := j.Status.Attempt
 	switch {

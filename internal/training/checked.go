@@ -33,8 +33,9 @@ var rulesOfTiers = []func(*jobstate.State) *jobstate.Obstacle{
 	unknownTier, tierNotAllowed, qosNotMet, protectedTooLong, awaitingApproval,
 }
 
-// refuseChanges holds what may change while a job trains or waits to the rules for new jobs. What they refuse is not taken over by
-// the next attempt, and the job goes on as it began: for a change that it may not have it should not lose its place or its work.
+// refuseChanges holds what may change while a job trains or waits to the rules for new jobs. What they refuse is not taken
+// over by the next attempt, and the job goes on as it began: for a change that it may not have it should not lose its place
+// or its work.
 func refuseChanges(s *jobstate.State) jobstate.Refused {
 	a := s.Job.Status.Attempt
 	if a == nil {
@@ -70,9 +71,9 @@ func nextChecked(s *jobstate.State) string {
 	return hashChecked(s)
 }
 
-// hashChecked hashes what the rules for new jobs check: parts of the spec, the tier that the job asks for, and what its workers
-// claim, because a template of claims may be replaced by another of its name. It leaves the range out, which may change at any time
-// and whose limits always hold.
+// hashChecked hashes what the rules for new jobs check: parts of the spec, the tier that the job asks for, and what its
+// workers claim, because a template of claims may be replaced by another of its name. It leaves the range out, which may
+// change at any time and whose limits always hold.
 func hashChecked(s *jobstate.State) string {
 	tier, _ := s.AskedTier()
 	parts := []any{

@@ -27,7 +27,9 @@ var moments = []struct {
 		}
 		return w
 	}},
-	{"surplus has left", func(size int32) *simulator { return largeJob(size).loseAll(corev1.PodReasonPreemptionByScheduler, size/8) }},
+	{"surplus has left", func(size int32) *simulator {
+		return largeJob(size).loseAll(corev1.PodReasonPreemptionByScheduler, size/8)
+	}},
 	{"surplus returns", func(size int32) *simulator {
 		w := largeJob(size).loseAll(corev1.PodReasonPreemptionByScheduler, size/8).settle().pass(time.Hour).settle()
 		return w.run()

@@ -74,7 +74,8 @@ func (w *World) AwaitWebhooks(ctx context.Context) error {
 	return nil
 }
 
-// probeOf is a job with what every version of Tideline has in a job, and no more: the version before may give the rest another type.
+// probeOf is a job with what every version of Tideline has in a job, and no more: the version before may give the rest
+// another type.
 func probeOf(job *v1alpha1.ElasticTrainingJob) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
 	if err != nil {

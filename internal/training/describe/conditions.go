@@ -103,8 +103,9 @@ func (d *description) goesOn() bool {
 	return d.is != ended && !jobstate.IsStopped(d.Status) && d.Status.Attempt != nil
 }
 
-// setRangePending is True while something of the spec has to wait for the next attempt: running agents cannot follow another range
-// or number of processes, and the priority of a pod cannot change. What a new job may not have either waits until it may.
+// setRangePending is True while something of the spec has to wait for the next attempt: running agents cannot follow another
+// range or number of processes, and the priority of a pod cannot change. What a new job may not have either waits until it
+// may.
 func (d *description) setRangePending() {
 	a := d.Status.Attempt
 	if !d.goesOn() {
@@ -123,8 +124,8 @@ func (d *description) setRangePending() {
 			"after a restart: suspend and resume the job.", a.Tier, next.Name))
 	}
 	if next := d.NextProcesses(); next != a.NprocPerNode {
-		waits = append(waits, fmt.Sprintf("The workers were started with %s and keep that. The spec's %s takes effect after a restart: "+
-			"suspend and resume the job.", processesNamed(a.NprocPerNode), processesNamed(next)))
+		waits = append(waits, fmt.Sprintf("The workers were started with %s and keep that. The spec's %s takes effect after "+
+			"a restart: suspend and resume the job.", processesNamed(a.NprocPerNode), processesNamed(next)))
 	}
 	for _, refused := range []struct {
 		by   *jobstate.Obstacle

@@ -119,8 +119,8 @@ func (d *description) sayWorth() string {
 		fit, it, they = "fit", "them", "they fit"
 	}
 	figures := fmt.Sprintf("would gain %s and cost %s %s", formatRounded(worth.Gain), formatRounded(worth.Cost), of)
-	why := fmt.Sprintf("surplus stays %s in queue %s, and a change of size keeps %s from progress for %s.", roundTime(s.Stay.Expected()),
-		d.Queue.Name, CountWorkers(s.Training), s.Outage.Round(time.Second))
+	why := fmt.Sprintf("surplus stays %s in queue %s, and a change of size keeps %s from progress for %s.",
+		roundTime(s.Stay.Expected()), d.Queue.Name, CountWorkers(s.Training), s.Outage.Round(time.Second))
 	if !s.Pays() {
 		return fmt.Sprintf("%s more %s, but %s, so the job waits: %s", CountWorkers(s.Joining), fit, figures, why)
 	}

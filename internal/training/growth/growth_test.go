@@ -30,7 +30,8 @@ func TestAStepWaitsUntilAsMuchWasMissedAsItCosts(t *testing.T) {
 	g.Expect(step.IsDue()).To(BeFalse())
 	step.Idle = 4 * time.Minute
 	g.Expect(step.IsDue()).To(BeTrue())
-	g.Expect(Step{Training: 8, Joining: 16, Outage: time.Minute}.TimeLeft()).To(Equal(30*time.Second), "much room is worth a sooner restart")
+	much := Step{Training: 8, Joining: 16, Outage: time.Minute}
+	g.Expect(much.TimeLeft()).To(Equal(30*time.Second), "much room is worth a sooner restart")
 	step.Idle, step.First = 0, true
 	g.Expect(step.IsDue()).To(BeTrue(), "the first growth waits for nothing")
 }
@@ -61,7 +62,8 @@ func TestCooldownDoublesWhileGainsAreLost(t *testing.T) {
 		cooldowns = append(cooldowns, CooldownAfter(own, lost)/time.Minute)
 	}
 	g.Expect(cooldowns).To(Equal([]time.Duration{5, 10, 20, 40, 60, 60, 60, 60}), "in minutes; no longer than an hour")
-	g.Expect(CountQuickLosses(CooldownAfter(own, 3), 3, 45*time.Minute)).To(Equal(int32(1)), "it stayed for two cooldowns of 20 minutes")
+	left := CountQuickLosses(CooldownAfter(own, 3), 3, 45*time.Minute)
+	g.Expect(left).To(Equal(int32(1)), "it stayed for two cooldowns of 20 minutes")
 	g.Expect(CountQuickLosses(own, 3, 100*time.Hour)).To(BeZero())
 	g.Expect(CountQuickLosses(0, 3, 0)).To(BeZero(), "without a cooldown none is doubled")
 	g.Expect(CooldownAfter(2*time.Hour, 5)).To(Equal(2*time.Hour), "a longer one is kept")

@@ -82,8 +82,8 @@ func (s *State) NextTier() (config.Tier, bool) {
 	return s.AskedTier()
 }
 
-// AskedTier is the tier that the job asks for. It returns false if the tier does not exist or the job may not have it. A job keeps
-// the tier that it began with, whatever its profile allows now.
+// AskedTier is the tier that the job asks for. It returns false if the tier does not exist or the job may not have it. A job
+// keeps the tier that it began with, whatever its profile allows now.
 func (s *State) AskedTier() (config.Tier, bool) {
 	if s.KeepsTier() {
 		return s.Config.Tiers.FindTier(s.BegunTier())

@@ -65,8 +65,8 @@ func (s *State) HasTrained(w *podstate.Worker) bool {
 	return w.HasSucceeded() && !s.IsStranded(w.Index, w.UID, w.FinishedAt.Time)
 }
 
-// IsStranded is true if the success of a worker's pod that ended at a time is that of a stranded worker: recorded as lost and to be
-// replaced, or marked as stranded and not recorded yet. A zero time means now.
+// IsStranded is true if the success of a worker's pod that ended at a time is that of a stranded worker: recorded as lost and
+// to be replaced, or marked as stranded and not recorded yet. A zero time means now.
 func (s *State) IsStranded(i int32, uid types.UID, ended time.Time) bool {
 	m := memberOf(s.Status.Members, i, uid)
 	return m != nil && s.TrainsAsOne() && ((m.IsLost() && !m.HasLeft()) || s.StrandedAt(m, cmp.Or(ended, s.Now)))

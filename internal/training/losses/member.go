@@ -83,7 +83,8 @@ func (b *Books) writeMembers(members []member) {
 // replaceMember writes a member that is lost into the status, without what is known of the one before it. Its cost does not grow
 // with the size of the job, because thousands of workers may leave in one evaluation.
 func replaceMember(st *v1alpha1.ElasticTrainingJobStatus, m v1alpha1.Member) {
-	if at, has := slices.BinarySearchFunc(st.Retries, m.Index, func(r v1alpha1.Retry, i int32) int { return int(r.Index - i) }); has {
+	byIndex := func(r v1alpha1.Retry, i int32) int { return int(r.Index - i) }
+	if at, has := slices.BinarySearchFunc(st.Retries, m.Index, byIndex); has {
 		st.Retries = slices.Delete(st.Retries, at, at+1)
 	}
 	if st.Incident != nil {

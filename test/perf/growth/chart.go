@@ -23,10 +23,11 @@ func drawing(results []result) string {
 	var b strings.Builder
 	width := left + float64(len(outages))*(panelWidth+between)
 	height := above + panelHeight + 40 + 18*float64(len(subjects))
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="12">`+"\n", width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="12">`+"\n",
+		width, height)
 	for i, outage := range outages {
 		x := left + float64(i)*(panelWidth+between)
-		text(&b, x, above-14, "start", fmt.Sprintf("Devices that train, restarts of %s", sayTime(outage)))
+		text(&b, x, above-14, "start", "Devices that train, restarts of "+sayTime(outage))
 		for y := 0.0; y <= topDevices; y += 16 {
 			fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="#888888" stroke-opacity="0.4"/>`+"\n", x, x+panelWidth,
 				rise(y), rise(y))

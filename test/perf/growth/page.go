@@ -10,8 +10,8 @@ import (
 // tables writes the results as Markdown.
 func tables(commit string, results []result) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d runs, %d seeds each, at commit %s. Devices are those of both trainings together, on average.\n\n", len(results),
-		len(seeds), commit)
+	fmt.Fprintf(&b, "%d runs, %d seeds each, at commit %s. Devices are those of both trainings together, on average.\n\n",
+		len(results), len(seeds), commit)
 	b.WriteString("| outage | a change each |")
 	for _, s := range subjects {
 		fmt.Fprintf(&b, " %s |", s.name)
@@ -30,7 +30,8 @@ func tables(commit string, results []result) string {
 				pick(results, outage, every, fixed), pick(results, outage, every, greedy))))
 		}
 	}
-	b.WriteString("\n*x (y)*: x devices trained on average, and each training restarted y times an hour. Ratios have 95 % intervals.\n")
+	b.WriteString("\n*x (y)*: x devices trained on average, and each training restarted y times an hour. " +
+		"Ratios have 95 % intervals.\n")
 	return b.String()
 }
 

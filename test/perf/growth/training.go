@@ -214,8 +214,9 @@ func (e *elastic) meet() {
 		e.outcome.Changes++ // Several within one outage are one restart.
 	}
 	e.ranks, e.restarts = ranks, e.world.now.Add(e.world.outage)
-	e.world.after(e.world.outage, func() {})                                             // What waits for progress is looked at again when there is some,
-	e.world.after(max(e.world.outage, 2*time.Minute)+reportEvery+time.Second, func() {}) // and once the outage is measured.
+	// What waits for progress is looked at again when there is some, and once the outage is measured.
+	e.world.after(e.world.outage, func() {})
+	e.world.after(max(e.world.outage, 2*time.Minute)+reportEvery+time.Second, func() {})
 }
 
 // pass lets time pass for the trainer.

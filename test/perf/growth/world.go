@@ -55,12 +55,12 @@ type timer struct {
 
 type timers []timer
 
-func (t timers) Len() int { return len(t) }
-func (t timers) Less(i, j int) bool {
-	return t[i].at.Before(t[j].at) || t[i].at.Equal(t[j].at) && t[i].order < t[j].order
+func (t *timers) Len() int { return len(*t) }
+func (t *timers) Less(i, j int) bool {
+	return (*t)[i].at.Before((*t)[j].at) || (*t)[i].at.Equal((*t)[j].at) && (*t)[i].order < (*t)[j].order
 }
-func (t timers) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
-func (t *timers) Push(x any)   { *t = append(*t, x.(timer)) }
+func (t *timers) Swap(i, j int) { (*t)[i], (*t)[j] = (*t)[j], (*t)[i] }
+func (t *timers) Push(x any)    { *t = append(*t, x.(timer)) }
 func (t *timers) Pop() any {
 	last := (*t)[len(*t)-1]
 	*t = (*t)[:len(*t)-1]
