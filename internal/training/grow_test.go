@@ -75,8 +75,8 @@ func TestLaterGrowthWaitsUntilAsMuchWasMissedAsItCosts(t *testing.T) {
 	g.Expect(w.last.CreateWorkers).To(BeEmpty())
 	g.Expect(w.last.RequeueAfter).To(Equal(4*time.Minute), "a minute without 4 workers costs what one misses in 4")
 	g.Expect(w.last.Status.Message).To(Equal("4 of 8 workers ready. 1 worker more fits, and would gain 3,500 and cost 240 " +
-		"GPU-seconds: surplus stays 1h0m0s in queue default, and a change of size keeps 4 workers from progress for 1m0s. The job grows at " +
-		"2026-11-20 11:05:20 UTC, if it fits until then: when it has missed as much without it."))
+		"GPU-seconds: surplus stays 1h0m0s in queue default, and a change of size keeps 4 workers from progress for 1m0s. " +
+		"The job grows at 2026-11-20 11:05:20 UTC, if it fits until then: when it has missed as much without it."))
 	w.pass(4 * time.Minute).step()
 	g.Expect(w.last.CreateWorkers).To(Equal([]int32{4}))
 }
