@@ -330,7 +330,7 @@ bench-sizing: ## Compare what containers should request, and write docs/benchmar
 
 .PHONY: bench-growth
 bench-growth: ## Compare ways to grow under churn, with the real planners, and write docs/benchmarks/growth.md; minutes.
-	@go run ./test/perf/growth -commit="$$(git rev-parse --short HEAD)"
+	@go run ./test/perf/growth -commit="$$(git describe --always --dirty)"
 
 .PHONY: bench-giveway
 bench-giveway: ## Compare Volcano's pairs of actions that evict, and write the table of docs/volcano.md: TRIALS (60); half an hour.

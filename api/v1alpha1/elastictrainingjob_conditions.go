@@ -99,6 +99,9 @@ const (
 	ReasonCoolingDown = "CoolingDown"
 	// ReasonDoesNotPay: more surplus fits, but the restart would cost more than it brings.
 	ReasonDoesNotPay = "DoesNotPay"
+	// ReasonDoesNotPayYet: more surplus fits and would bring more than the restart costs, and the job waits for more room until it
+	// has missed as much.
+	ReasonDoesNotPayYet = "DoesNotPayYet"
 	// ReasonGrowing: surplus workers are being created, or are placed and starting.
 	ReasonGrowing = "Growing"
 	// ReasonWaitingForRoom: surplus workers exist and wait for free room.

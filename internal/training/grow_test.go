@@ -73,6 +73,7 @@ func TestLaterGrowthWaitsUntilAsMuchWasMissedAsItCosts(t *testing.T) {
 	w.o.Verdict.SurplusLimit, w.o.Verdict.RoomSince = 3, w.now
 	w.step()
 	g.Expect(w.last.CreateWorkers).To(BeEmpty())
+	g.Expect(w.last.Status.Reason).To(Equal(v1alpha1.ReasonDoesNotPayYet))
 	g.Expect(w.last.RequeueAfter).To(Equal(4*time.Minute), "a minute without 4 workers costs what one misses in 4")
 	g.Expect(w.last.Status.Message).To(Equal("4 of 8 workers ready. 1 worker more fits, and would gain 3,500 and cost 240 " +
 		"GPU-seconds: surplus stays 1h0m0s in queue default, and a change of size keeps 4 workers from progress for 1m0s. " +

@@ -51,7 +51,7 @@ func (d *description) describeGrowth() (metav1.ConditionStatus, string, string) 
 
 // isHeldUp is true while a job waits with its growth for something other than the limits of its profile.
 func (d *description) isHeldUp() bool {
-	return d.coolsDown() || d.waitingForRoom() > 0 || d.Growth().IsInSteps() && d.starting() > 0 || d.doesNotPay()
+	return d.coolsDown() || d.waitingForRoom() > 0 || d.Growth().IsInSteps() && d.starting() > 0 || d.weighsGrowth()
 }
 
 // coolsDown is true while surplus must not join, and the surplus that has joined is ready.
@@ -59,8 +59,8 @@ func (d *description) coolsDown() bool {
 	return d.Growth().PauseLeft() > 0 && (len(d.Status.Elasticity.Evicted) > 0 || d.starting() == 0)
 }
 
-// doesNotPay is true if a step was weighed and is not made yet.
-func (d *description) doesNotPay() bool { return d.Step != nil && !d.Step.IsDue() }
+// weighsGrowth is true if a step was weighed and is not made yet.
+func (d *description) weighsGrowth() bool { return d.Step != nil && !d.Step.IsDue() }
 
 // whyNotLarger says what the next growth waits for: a reason, and the end of a sentence that begins with how many are ready.
 func (d *description) whyNotLarger() (reason, message string) {
@@ -73,8 +73,12 @@ func (d *description) whyNotLarger() (reason, message string) {
 			d.Queue.Name)
 	case d.Growth().IsInSteps() && d.starting() > 0:
 		return v1alpha1.ReasonGrowing, starting
-	case d.doesNotPay():
-		return v1alpha1.ReasonDoesNotPay, ". " + d.sayWorth()
+	case d.weighsGrowth():
+		reason = v1alpha1.ReasonDoesNotPay
+		if d.Step.Pays() {
+			reason = v1alpha1.ReasonDoesNotPayYet
+		}
+		return reason, ". " + d.sayWorth()
 	}
 	if most := d.Growth().SurplusAllowance(); d.Maximum-d.Minimum > most && d.Full {
 		return v1alpha1.ReasonQuotaExceeded, fmt.Sprintf(

@@ -39,7 +39,7 @@ func TestWhatQueuesHeld(t *testing.T) {
 	})
 }
 
-func TestTallyOfDecisions(t *testing.T) {
+func TestSumOfDecisions(t *testing.T) {
 	ledgers(t, func(g *WithT, l *Ledger) {
 		ctx := t.Context()
 		left := func(second string, kind string, figures ...string) Decision {

@@ -8,9 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
@@ -22,12 +23,15 @@ func main() {
 	page := flag.String("page", "docs/benchmarks/growth.md", "the page whose results are written")
 	commit := flag.String("commit", "", "the commit that is measured")
 	flag.Parse()
-	results := measure(func(done, all int) {
+	results, err := measure(func(done, all int) {
 		if done%100 == 0 || done == all {
 			fmt.Fprintf(os.Stderr, "%d of %d runs\n", done, all)
 		}
 	})
-	if err := write(*page, *commit, results); err != nil {
+	if err == nil {
+		err = write(*page, *commit, results)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
 	}
@@ -57,7 +61,7 @@ type result struct {
 }
 
 // measure runs all subjects through all conditions with all seeds, on all cores.
-func measure(tell func(done, all int)) []result {
+func measure(tell func(done, all int)) ([]result, error) {
 	var all []result
 	for _, outage := range outages {
 		for _, every := range changeEvery {
@@ -69,20 +73,22 @@ func measure(tell func(done, all int)) []result {
 		}
 	}
 	var next, done atomic.Int64
-	var workers sync.WaitGroup
+	var workers errgroup.Group
 	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
+		workers.Go(func() error {
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= len(all) {
-					return
+					return nil
 				}
 				r := &all[i]
-				r.outcome = run(subjects[r.subject], r.seed, r.every, r.outage)
+				var err error
+				if r.outcome, err = run(subjects[r.subject], r.seed, r.every, r.outage); err != nil {
+					return err
+				}
 				tell(int(done.Add(1)), len(all))
 			}
 		})
 	}
-	workers.Wait()
-	return all
+	return all, workers.Wait()
 }

@@ -87,7 +87,7 @@ func ratio(a, b []result) string {
 	return fmt.Sprintf("%.3f (%.3f to %.3f)", math.Exp(middle), math.Exp(middle-half), math.Exp(middle+half))
 }
 
-// studentsT is the 97.5 % quantile of Student's t distribution with one degree of freedom less than there are seeds.
+// studentsT is the 97.5 % quantile of Student's t distribution with 15 degrees of freedom: one less than there are seeds.
 const studentsT = 2.131
 
 // interval returns the mean of values and half of its 95 % interval.

@@ -132,9 +132,9 @@ func (e *elastic) apply(d *training.Decision) bool {
 		if slices.ContainsFunc(e.o.Workers, func(p podstate.Worker) bool { return p.Index == i }) {
 			continue // The name is taken.
 		}
-		e.world.pods++
+		e.world.serial++
 		e.o.Workers = append(e.o.Workers, podstate.Worker{
-			Index: i, UID: types.UID(fmt.Sprintf("%s-%d", e.o.Job.Name, e.world.pods)), Attempt: d.Blueprint.Attempt.ID(),
+			Index: i, UID: types.UID(fmt.Sprintf("%s-%d", e.o.Job.Name, e.world.serial)), Attempt: d.Blueprint.Attempt.ID(),
 			Phase: corev1.PodPending,
 		})
 		changes++

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// The cluster and what runs on it. These figures were fixed before anything was run.
+// The cluster and what runs on it. These figures were fixed before anything was run; see horizon for what was not.
 const (
 	nodes, devicesPerNode = 8, 8
 	// trainings of minimum to maximum workers with one device each run from the first to the last second.
 	trainings        = 2
 	minimum, maximum = 8, 32
-	// rigidDevices is how many devices gangs of one size hold on average: half of what the trainings do not hold at their minimum.
+	// Gangs of one size hold rigidDevices on average. With that, half of what the minima of the trainings leave is free for surplus.
 	rigidDevices = 24
 	// Workers take startTime from their node until they are ready, and leaveTime from SIGTERM until they are gone.
 	startTime, leaveTime = 10 * time.Second, 5 * time.Second
@@ -28,8 +28,8 @@ var (
 	seeds = []uint64{101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 115, 116}
 )
 
-// horizon is how long a run lasts: a day at least, and else as long as two hundred changes take, but less than the three days
-// after which trainings of the default tier end.
+// horizon is how long a run lasts: a day at least, and else as long as two hundred changes take. The first try showed that
+// trainings of the default tier end after three days, so no run is as long.
 func horizon(every time.Duration) time.Duration {
 	return min(max(24*time.Hour, 200*every), 60*time.Hour)
 }

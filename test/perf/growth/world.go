@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,26 +23,34 @@ const (
 // world plays the cluster: Volcano, the kubelets and the gangs of one size. Who grows, who gives way and when is decided by the
 // planner of trainings and by the model of capacity, as in the operator.
 type world struct {
-	now, end time.Time
-	outage   time.Duration
-	timers   timers
+	start, now, end time.Time
+	outage          time.Duration
+	timers          timers
 	// free is how many devices of each node are free.
 	free map[string]int32
-	pods int
+	// serial numbers what needs an order or a name.
+	serial int
 
 	trainings []*elastic
 	waiting   []*rigid
-	running   map[*rigid]map[string]int32
-	// placed are gangs that were placed since the model was asked last.
+	running   []*placement
+	// placed are all gangs that were ever placed: what others promised them is kept.
 	placed   map[types.NamespacedName]bool
 	promises capacity.Promises
 	verdicts map[types.NamespacedName]capacity.Verdict
 	again    time.Time
 	rooms    map[types.NamespacedName]growth.Room
 
-	// What the ledger has of surplus: the time it held nodes, and how it left.
+	// What the ledger has of surplus: the time it held nodes, and how many left.
 	held time.Duration
 	left int64
+}
+
+// placement is where a gang of one size runs: how many workers by node.
+type placement struct {
+	*rigid
+
+	on map[string]int32
 }
 
 // timer calls do at a time.
@@ -67,15 +74,16 @@ func (t *timers) Pop() any {
 	return last
 }
 
-// run plays one subject through the churn of a seed, and returns what the trainings made of their devices.
-func run(s subject, seed uint64, every, outage time.Duration) outcome {
+// run plays one subject through the churn of a seed, and returns what the trainings made of their devices. The same arguments
+// give the same result.
+func run(s subject, seed uint64, every, outage time.Duration) (outcome, error) {
 	start := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	w := &world{
-		now: start, end: start.Add(horizon(every)), outage: outage, free: map[string]int32{},
-		running: map[*rigid]map[string]int32{}, rooms: map[types.NamespacedName]growth.Room{}, placed: map[types.NamespacedName]bool{},
+		start: start, now: start, end: start.Add(horizon(every)), outage: outage, free: map[string]int32{},
+		rooms: map[types.NamespacedName]growth.Room{}, placed: map[types.NamespacedName]bool{},
 	}
 	for i := range nodes {
-		w.free[fmt.Sprintf("node-%d", i)] = devicesPerNode
+		w.free[nodeName(i)] = devicesPerNode
 	}
 	for i := range trainings {
 		w.trainings = append(w.trainings, newElastic(w, fmt.Sprintf("training-%d", i), s))
@@ -85,7 +93,9 @@ func run(s subject, seed uint64, every, outage time.Duration) outcome {
 	}
 	w.after(horizon(every), func() {})
 	for w.now.Before(w.end) {
-		w.settle()
+		if err := w.settle(); err != nil {
+			return outcome{}, fmt.Errorf("%s, seed %d, a change each %s, outage %s: %w", s.name, seed, every, outage, err)
+		}
 		w.advance()
 	}
 	sum := outcome{}
@@ -94,17 +104,17 @@ func run(s subject, seed uint64, every, outage time.Duration) outcome {
 		sum.Held += e.outcome.Held
 		sum.Changes += e.outcome.Changes
 	}
-	return sum
+	return sum, nil
 }
 
 // after calls do once so much time has passed.
 func (w *world) after(d time.Duration, do func()) {
-	w.pods++
-	heap.Push(&w.timers, timer{w.now.Add(d), w.pods, do})
+	w.serial++
+	heap.Push(&w.timers, timer{w.now.Add(d), w.serial, do})
 }
 
 // settle lets Volcano and the planners act until nothing changes any more.
-func (w *world) settle() {
+func (w *world) settle() error {
 	for range 50 {
 		changed := w.schedule()
 		w.judge()
@@ -112,10 +122,10 @@ func (w *world) settle() {
 			changed = e.plan() || changed
 		}
 		if !changed {
-			return
+			return nil
 		}
 	}
-	panic("does not settle at " + w.now.String())
+	return fmt.Errorf("the planners do not come to rest at %s", w.now)
 }
 
 // advance goes to the next moment at which something happens.
@@ -162,7 +172,7 @@ func (w *world) schedule() (changed bool) {
 		if w.totalFree() < r.size {
 			return false
 		}
-		w.start(r)
+		w.place(r)
 		changed = true
 		return true
 	})
@@ -204,11 +214,13 @@ func (w *world) totalFree() int32 {
 	return sum
 }
 
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
+
 // fullest is the node with the fewest free devices that has one, as Volcano's binpack chooses.
 func (w *world) fullest() string {
 	best := ""
 	for i := range nodes {
-		name := fmt.Sprintf("node-%d", i)
+		name := nodeName(i)
 		if w.free[name] > 0 && (best == "" || w.free[name] < w.free[best]) {
 			best = name
 		}
@@ -216,21 +228,22 @@ func (w *world) fullest() string {
 	return best
 }
 
-// start places a gang of one size. It ends by itself.
-func (w *world) start(r *rigid) {
+// place gives the workers of a gang of one size their nodes. It ends by itself.
+func (w *world) place(r *rigid) {
 	on := map[string]int32{}
 	for range r.size {
 		node := w.fullest()
 		w.free[node]--
 		on[node]++
 	}
-	w.running[r] = on
+	p := &placement{r, on}
+	w.running = append(w.running, p)
 	w.placed[r.key()] = true
 	w.after(r.lasts, func() {
 		for node, n := range on {
 			w.free[node] += n
 		}
-		delete(w.running, r)
+		w.running = slices.DeleteFunc(w.running, func(other *placement) bool { return other == p })
 	})
 }
 
@@ -270,17 +283,16 @@ func (w *world) judge() {
 
 func (w *world) snapshot() capacity.Snapshot {
 	s := capacity.Snapshot{Queues: []capacity.Queue{{Name: queue}}}
-	for name := range w.free {
+	for i := range nodes {
 		s.Nodes = append(s.Nodes, capacity.Node{
-			Name: name, Allocatable: capacity.Amounts{device: devicesPerNode, corev1.ResourcePods: 110},
+			Name: nodeName(i), Allocatable: capacity.Amounts{device: devicesPerNode, corev1.ResourcePods: 110},
 		})
 	}
-	slices.SortFunc(s.Nodes, func(a, b capacity.Node) int { return strings.Compare(a.Name, b.Name) })
 	one := capacity.Amounts{device: 1, corev1.ResourcePods: 1}
-	for _, on := range w.running {
-		for node, n := range on {
-			for range n {
-				s.Pods = append(s.Pods, capacity.Pod{Node: node, Requests: one, Queue: queue})
+	for _, p := range w.running {
+		for i := range nodes {
+			for range p.on[nodeName(i)] {
+				s.Pods = append(s.Pods, capacity.Pod{Node: nodeName(i), Requests: one, Queue: queue})
 			}
 		}
 	}
@@ -309,7 +321,7 @@ func (w *world) gangs() []*capacity.Gang {
 	var all []*capacity.Gang
 	for _, r := range w.waiting {
 		all = append(all, &capacity.Gang{
-			Job: r.key(), Queue: queue, Created: w.now, Since: w.now, Shape: oneDevice, Workers: r.size,
+			Job: r.key(), Queue: queue, Created: w.start.Add(r.comes), Since: w.start.Add(r.comes), Shape: oneDevice, Workers: r.size,
 		})
 	}
 	return all
