@@ -6,14 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
-	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/tideline-io/tideline/test/testutil/markdown"
+	"github.com/tideline-io/tideline/test/testutil/benchmark"
 )
 
 // command is what writes the results, between the page's marks.
@@ -29,27 +24,12 @@ func main() {
 		}
 	})
 	if err == nil {
-		err = write(*page, *commit, results)
+		err = benchmark.WriteResults(*page, command, tables(*commit, results), map[string]string{"growth.svg": drawing(results)})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
 	}
-}
-
-func write(page, commit string, results []result) error {
-	before, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	after, err := markdown.ReplaceMarked(string(before), command, tables(commit, results))
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(page, []byte(after), 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(filepath.Dir(page), "growth.svg"), []byte(drawing(results)), 0o600)
 }
 
 // result is one run.
@@ -72,23 +52,10 @@ func measure(tell func(done, all int)) ([]result, error) {
 			}
 		}
 	}
-	var next, done atomic.Int64
-	var workers errgroup.Group
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() error {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(all) {
-					return nil
-				}
-				r := &all[i]
-				var err error
-				if r.outcome, err = run(subjects[r.subject], r.seed, r.every, r.outage); err != nil {
-					return err
-				}
-				tell(int(done.Add(1)), len(all))
-			}
-		})
-	}
-	return all, workers.Wait()
+	return all, benchmark.RunAll(len(all), func(i int) error {
+		r := &all[i]
+		var err error
+		r.outcome, err = run(subjects[r.subject], r.seed, r.every, r.outage)
+		return err
+	}, tell)
 }
