@@ -25,9 +25,9 @@ type ProfileSizing struct {
 	// +kubebuilder:default=Recommend
 	Mode SizingMode `json:"mode,omitempty"`
 
-	// Window is the time back for which use counts: whole days, from 24h to 672h (28 days). Default 168h.
+	// Window is the time back for which use counts: whole days, from 24h to 672h (28 days). Default 336h.
 	// +optional
-	// +kubebuilder:default="168h"
+	// +kubebuilder:default="336h"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('24h') && duration(self) <= duration('672h') && duration(self).getSeconds() % 86400 == 0",message="window must be whole days, from 24h to 672h: write 168h for a week"
 	Window *metav1.Duration `json:"window,omitempty"`
 }
@@ -52,8 +52,10 @@ const (
 	SizedByMetrics = "MetricsUnavailable"
 	// SizedHeld: the container ran at its limits, so its need is unknown, and nothing is cut.
 	SizedHeld = "Held"
-	// SizedByOOM: containers ran out of memory. Nothing is cut, and the request may be raised.
+	// SizedByOOM: containers ran out of memory, and their need was not seen since. Nothing is cut, and the request may be raised.
 	SizedByOOM = "OOMKilled"
+	// SizedByPeak: the container used more memory than the limit of its template allows, so its request is raised.
+	SizedByPeak = "PeakAboveLimit"
 )
 
 // SizedResource is what became of one request of a container.
@@ -71,7 +73,8 @@ type SizedResource struct {
 	Requested resource.Quantity `json:"requested"`
 	// Sized is what the container requests under Enforce, and what it could request under Recommend.
 	Sized resource.Quantity `json:"sized"`
-	// Reason in one word: Use, Fits, InsufficientHistory, MetricsUnavailable, Held or OOMKilled.
+	// Reason in one word: Use, Fits, InsufficientHistory, MetricsUnavailable, Held, OOMKilled or
+	// PeakAboveLimit.
 	// +kubebuilder:validation:MaxLength=32
 	Reason string `json:"reason"`
 	// Message says how it came about, with the figures.
@@ -79,7 +82,7 @@ type SizedResource struct {
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`
 	// OOMKilledTime is when a container with less memory than its template requests last ran out of memory, in this job.
-	// Nothing is cut while that is within the window.
+	// Nothing is cut while that is within the window, unless a run with more memory has shown since how much it needs.
 	// +optional
 	OOMKilledTime *metav1.Time `json:"oomKilledTime,omitempty"`
 }

@@ -76,6 +76,7 @@ var _ = Describe("A new user", Ordered, func() {
 		for _, role := range rolesOfSamples {
 			u.do(ctx, "docs/workers.md", "kubectl delete -f "+role)
 		}
+		u.do(ctx, "what docs/operations.md created", "kubectl delete poddisruptionbudget ctr")
 		u.do(ctx, "docs/installation.md", "kubectl delete resourcequotaprofiles --all --timeout=1m")
 		u.do(ctx, "README.md", "make undeploy")
 		u.do(ctx, "docs/volcano.md", "kubectl replace --force -f volcano-before.yaml")

@@ -51,6 +51,7 @@ type Ledger interface {
 	StaysOf(context.Context, ...ledger.TaskDay) ([]ledger.Stay, error)
 	PartDays(context.Context, ledger.PartQuery, func(ledger.PartDay) error) error
 	OOMKills(ctx context.Context, from, to time.Time) ([]ledger.OOMKill, error)
+	KillLimits(context.Context) (map[ledger.Part]int64, error)
 	CollectedDays(ctx context.Context, from, to time.Time) ([]ledger.Collected, error)
 	Close() error
 }

@@ -26,6 +26,8 @@ type memory struct {
 	used map[task]*sizing.History
 	// kills are those of the window that the operator saw.
 	kills kills
+	// limits are the highest at which parts were killed, in the window or before it.
+	limits map[task]map[sizing.Part]int64
 	// windows of the namespaces.
 	windows *windows
 	// upTo is until when the newest day was looked at; zero if none ever was.
@@ -120,9 +122,13 @@ func (c *Collector) TaskHistory(namespace, kind, name string) sizing.History {
 			h.Usage, h.Days = used.Usage, used.Days
 		}
 		h.WindowDays, known = c.memory.windows.ofNamespace(namespace), c.memory.kills[of]
+		h.Killed = maps.Clone(c.memory.limits[of])
 	}
 	if told := c.told[of]; len(known)+len(told) > 0 {
 		h.Usage = withKills(h.Usage, known, told)
+		for _, k := range told {
+			h.RememberKill(sizing.Part{Role: sizing.Role(k.Role), Container: k.Container}, k.LimitBytes)
+		}
 	}
 	return h
 }
@@ -182,7 +188,9 @@ func (c *Collector) loadMemory(ctx context.Context, l Ledger) error {
 		return err
 	}
 	from, to := windowOf(now, c.windows.longestWindow())
-	m := &memory{used: map[task]*sizing.History{}, kills: kills{}, windows: c.windows}
+	m := &memory{
+		used: map[task]*sizing.History{}, kills: kills{}, limits: map[task]map[sizing.Part]int64{}, windows: c.windows,
+	}
 	unread := 0
 	err = l.PartDays(limited, ledger.PartQuery{From: from, To: to}, func(d ledger.PartDay) error {
 		if first, _ := windowOf(now, m.windows.learnWindow(limited, d.Namespace)); d.Day.Before(first) {
@@ -208,6 +216,11 @@ func (c *Collector) loadMemory(ctx context.Context, l Ledger) error {
 			m.kills.add(seen[i])
 		}
 	}
+	limits, err := l.KillLimits(limited)
+	if err != nil {
+		return err
+	}
+	m.addLimits(limits)
 	days, err := l.CollectedDays(limited, from, to)
 	if err != nil {
 		return err
@@ -231,6 +244,17 @@ func (m *memory) addDay(d ledger.PartDay, u sizing.Usage) {
 		m.used[of] = &sizing.History{}
 	}
 	m.used[of].Add(sizing.Part{Role: sizing.Role(d.Role), Container: d.Container}, d.Day, u)
+}
+
+// addLimits adds the limits at which parts were killed to a memory that is being made.
+func (m *memory) addLimits(limits map[ledger.Part]int64) {
+	for part, limit := range limits {
+		of := task{part.Namespace, part.Kind, part.Task}
+		if m.limits[of] == nil {
+			m.limits[of] = map[sizing.Part]int64{}
+		}
+		m.limits[of][sizing.Part{Role: sizing.Role(part.Role), Container: part.Container}] = limit
+	}
 }
 
 // replaceMemory puts a memory in the place of the one before, and forgets the kills that are in it.

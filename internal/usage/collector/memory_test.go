@@ -68,6 +68,23 @@ func TestKillIsKnownAtOnceAndCountsOnce(t *testing.T) {
 	w.Expect(w.TaskHistory("ads", merge, "ctr").Usage).To(BeEmpty(), "of another task")
 }
 
+// A kill outlasts the window, in the ledger and with the next operator, as the limit that it happened at.
+func TestTheLimitOfAKillIsKnownBeyondTheWindow(t *testing.T) {
+	w := newFixture(t)
+	limit := func() int64 { return w.TaskHistory("ads", training, "ctr").Killed[workers] }
+	w.record(stay("ctr", "21 00:00:00", "22 12:00:00"))
+	w.OOMKilled(OOMKill{Pod: "a", Key: ctr, At: at("22 11:00:00"), LimitBytes: 2 << 30})
+	w.Expect(limit()).To(BeEquivalentTo(2<<30), "at once")
+	w.OOMKilled(OOMKill{Pod: "b", Key: ctr, At: at("22 11:00:00"), LimitBytes: 1 << 30})
+	w.pass(time.Minute)
+	w.clock = w.clock.AddDate(0, 0, 60)
+	w.start()
+	w.pass(time.Minute)
+	w.Expect(killed(w)).To(Equal([2]int64{0, 0}), "it is not in the window any more")
+	w.Expect(limit()).To(BeEquivalentTo(2 << 30))
+	w.Expect(w.TaskHistory("ads", merge, "ctr").Killed).To(BeEmpty(), "of another task")
+}
+
 func TestKillThatIsToldWhileAnotherIsRecorded(t *testing.T) {
 	w := newFixture(t)
 	w.pass(turnLength)
@@ -99,7 +116,7 @@ func TestKillsThatPrometheusSawTooCountOnce(t *testing.T) {
 
 func TestKillsAreKeptWithinBoundsAndTimes(t *testing.T) {
 	w := newFixture(t)
-	kill := OOMKill{Pod: "a", Key: ctr, At: at("14 23:59:59")}
+	kill := OOMKill{Pod: "a", Key: ctr, At: at("07 23:59:59")}
 	w.OOMKilled(kill)
 	w.Expect(w.told).To(BeEmpty(), "before the window")
 	kill.At = at("25 00:00:00")
@@ -140,7 +157,7 @@ func TestWhyItIsNotKnown(t *testing.T) {
 	w.Expect(why()).To(ContainSubstring("ledger.postgresDSNFile"))
 	w.config.Prometheus.URL = ""
 	w.Expect(why()).To(ContainSubstring("prometheus.url"))
-	w.Expect(w.TaskHistory("ads", training, "ctr").WindowDays).To(Equal(7))
+	w.Expect(w.TaskHistory("ads", training, "ctr").WindowDays).To(Equal(14))
 }
 
 // What is asked for while memory is made anew is all of one state.

@@ -58,7 +58,7 @@ func TestMetricsSayWhatIsKnown(t *testing.T) {
 	w.pass(turnLength)
 	w.Expect(testutil.ToFloat64(w.metrics.up)).To(Equal(1.0))
 	w.Expect(testutil.ToFloat64(w.metrics.tasks)).To(Equal(2.0))
-	w.Expect(testutil.ToFloat64(w.metrics.days)).To(Equal(8.0))
+	w.Expect(testutil.ToFloat64(w.metrics.days)).To(Equal(15.0))
 	w.Expect(testutil.ToFloat64(w.metrics.failures)).To(BeZero())
 	w.Expect(testutil.ToFloat64(w.metrics.upTo)).To(BeEquivalentTo(w.clock.Unix()))
 	w.prometheus.fail = func(question) error { return errPrometheus }

@@ -24,25 +24,25 @@ var (
 
 func TestDaysAreCollectedOnceAndTodayAgain(t *testing.T) {
 	w := newFixture(t)
-	w.record(stay("ctr", "01 00:00:00", "22 12:00:00"), stay("old", "13 00:00:00", "15 06:00:00", ended(ledger.Failed)),
-		stay("older", "13 00:00:00", "15 00:00:00", ended(ledger.Failed)),
+	w.record(stay("ctr", "01 00:00:00", "22 12:00:00"), stay("old", "06 00:00:00", "08 06:00:00", ended(ledger.Failed)),
+		stay("older", "06 00:00:00", "08 00:00:00", ended(ledger.Failed)),
 		stay("app", "20 00:00:00", "22 00:00:00", func(s *ledger.Stay) { s.Kind = "Deployment" }))
 	w.pass(turnLength)
 	w.Expect(w.prometheus.asked[0]).To(Equal(question{"22", []string{"ctr"}}), "the newest first")
-	w.Expect(w.prometheus.asked[7]).To(Equal(question{"15", []string{"ctr", "old"}}))
-	w.Expect(w.prometheus.forget()).To(HaveLen(8))
+	w.Expect(w.prometheus.asked[14]).To(Equal(question{"08", []string{"ctr", "old"}}))
+	w.Expect(w.prometheus.forget()).To(HaveLen(15))
 	h := w.TaskHistory("ads", training, "ctr")
 	w.Expect(h.Unavailable).To(BeEmpty())
-	w.Expect(h.WindowDays).To(Equal(7))
+	w.Expect(h.WindowDays).To(Equal(14))
 	w.Expect(h.Usage).To(HaveLen(1))
 	u := h.Usage[workers]
-	w.Expect(u.SeenSeconds).To(BeEquivalentTo(7.5*86400+5), "seven days and today")
-	w.Expect(u.CPU.SampleCount()).To(BeEquivalentTo(7.5 * 288))
+	w.Expect(u.SeenSeconds).To(BeEquivalentTo(14.5*86400+5), "fourteen days and today")
+	w.Expect(u.CPU.SampleCount()).To(BeEquivalentTo(14.5 * 288))
 	w.Expect(u.MemoryPeak).To(BeEquivalentTo(12 << 20))
 	w.Expect(w.TaskHistory("ads", training, "old").Usage[workers].SeenSeconds).To(BeEquivalentTo(6 * 3600))
 	w.Expect(w.TaskHistory("ads", training, "older").Usage).To(BeEmpty())
 	w.Expect(w.TaskHistory("ads", "Deployment", "app").Usage).To(BeEmpty())
-	w.Expect(w.days()).To(And(HaveLen(8), HaveKeyWithValue("22", "22 12:00:05"), HaveKeyWithValue("15", "22 12:00:05")))
+	w.Expect(w.days()).To(And(HaveLen(15), HaveKeyWithValue("22", "22 12:00:05"), HaveKeyWithValue("08", "22 12:00:05")))
 
 	w.pass(59 * time.Minute)
 	w.Expect(w.prometheus.forget()).To(BeEmpty(), "it is no hour later")
@@ -342,24 +342,24 @@ func TestLedgerThatIsDown(t *testing.T) {
 
 func TestWindowMovesOn(t *testing.T) {
 	w := newFixture(t)
-	w.record(stay("ctr", "15 00:00:00", "15 12:00:00", ended(ledger.Succeeded)))
+	w.record(stay("ctr", "08 00:00:00", "08 12:00:00", ended(ledger.Succeeded)))
 	w.pass(turnLength)
 	w.Expect(w.TaskHistory("ads", training, "ctr").Usage).NotTo(BeEmpty())
 	w.clock = at("23 12:00:00")
 	w.pass(time.Hour)
 	w.Expect(w.TaskHistory("ads", training, "ctr").Usage).To(BeEmpty())
 	from, to := windowOf(at("22 23:59:59"), sizing.DefaultWindowDays)
-	w.Expect([]time.Time{from, to}).To(Equal([]time.Time{at("15 00:00:00"), at("23 00:00:00")}))
+	w.Expect([]time.Time{from, to}).To(Equal([]time.Time{at("08 00:00:00"), at("23 00:00:00")}))
 }
 
 func TestWindowsOfProfiles(t *testing.T) {
 	w := newFixture(t)
-	w.windows = &windows{most: 9, days: map[string]int{"ads": 9, "brief": 1}}
+	w.windows = &windows{most: 16, days: map[string]int{"ads": 16, "brief": 1}}
 	of := func(namespace string) func(*ledger.Stay) {
 		return func(s *ledger.Stay) { s.Namespace, s.Name = namespace, namespace+"-worker-1" }
 	}
 	for _, namespace := range []string{"ads", "brief", "unowned"} {
-		w.record(stay("ctr", "13 00:00:00", "13 12:00:00", ended(ledger.Succeeded), of(namespace)),
+		w.record(stay("ctr", "06 00:00:00", "06 12:00:00", ended(ledger.Succeeded), of(namespace)),
 			stay("ctr", "21 00:00:00", "21 12:00:00", ended(ledger.Succeeded), of(namespace)))
 	}
 	w.pass(time.Minute)
@@ -371,9 +371,9 @@ func TestWindowsOfProfiles(t *testing.T) {
 		return int64(h.WindowDays), hours
 	}
 	days, hours := seen("ads")
-	w.Expect([]int64{days, hours}).To(Equal([]int64{9, 24}), "what is nine days ago counts in a longer window")
+	w.Expect([]int64{days, hours}).To(Equal([]int64{16, 24}), "what is sixteen days ago counts in a longer window")
 	days, hours = seen("brief")
 	w.Expect([]int64{days, hours}).To(Equal([]int64{1, 12}))
 	days, hours = seen("unowned")
-	w.Expect([]int64{days, hours}).To(Equal([]int64{7, 12}), "and the default is a week")
+	w.Expect([]int64{days, hours}).To(Equal([]int64{14, 12}), "and the default is two weeks")
 }

@@ -271,6 +271,13 @@ func (f faulty) OOMKills(ctx context.Context, from, to time.Time) ([]ledger.OOMK
 	return f.Ledger.OOMKills(ctx, from, to)
 }
 
+func (f faulty) KillLimits(ctx context.Context) (map[ledger.Part]int64, error) {
+	if err := f.faults.next(); err != nil {
+		return nil, err
+	}
+	return f.Ledger.KillLimits(ctx)
+}
+
 func (f faulty) CollectedDays(ctx context.Context, from, to time.Time) ([]ledger.Collected, error) {
 	if err := f.faults.next(); err != nil {
 		return nil, err

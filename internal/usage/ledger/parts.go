@@ -206,6 +206,25 @@ func (l *Ledger) OOMKills(ctx context.Context, from, to time.Time) ([]OOMKill, e
 	return kills, err
 }
 
+// KillLimits are the highest limits of memory, in bytes, at which parts ran out of it, by part: of all kills that are kept. It is
+// one number for a part, however often it was killed. A kill without a limit is not among them.
+func (l *Ledger) KillLimits(ctx context.Context) (map[Part]int64, error) {
+	limits := map[Part]int64{}
+	err := l.readTransaction(ctx, "read from the ledger at which limits containers were killed",
+		func(ctx context.Context, tx transaction) error {
+			clear(limits)
+			return tx.eachRow(ctx, "SELECT k.most, "+partColumns+` FROM (SELECT part, MAX(limit_bytes) AS most FROM oom_kill
+				WHERE limit_bytes > 0 GROUP BY part) k JOIN part p ON p.id = k.part`, nil, func(scan func(...any) error) error {
+				var part Part
+				var limit int64
+				err := scan(append([]any{&limit}, partFields(&part)...)...)
+				limits[part] = limit
+				return err
+			})
+		})
+	return limits, err
+}
+
 // CollectedDays are those within a range of days, as that of PartQuery, in their order. A day that is not among them was never
 // looked at.
 func (l *Ledger) CollectedDays(ctx context.Context, from, to time.Time) ([]Collected, error) {

@@ -122,6 +122,7 @@ func TestKillsCountOnce(t *testing.T) {
 		g.Expect(l.RecordEntries(ctx, Entries{OOMKills: []OOMKill{second, again}})).To(Succeed())
 		g.Expect(l.OOMKills(ctx, at("01 00:00:00"), at("30 00:00:00"))).To(Equal([]OOMKill{first, second}), "as first recorded")
 		g.Expect(l.OOMKills(ctx, at("14 12:00:00"), at("15 00:00:00"))).To(Equal([]OOMKill{first}), "whole days")
+		g.Expect(l.KillLimits(ctx)).To(Equal(map[Part]int64{first.Part: max(first.LimitBytes, second.LimitBytes)}), "the highest")
 		g.Expect(l.OOMKills(ctx, at("15 00:00:00"), at("15 12:00:00"))).To(Equal([]OOMKill{second}))
 	})
 }

@@ -16,6 +16,8 @@ const (
 	// one in twenty. kubernetes-mixin warns from one in four on (alert CPUThrottlingHigh), when something suffers; a sample is
 	// believed long before.
 	heldProcessor = 0.05
+	// shortestPart is the least part of a slot that a rate is put right by.
+	shortestPart = time.Minute
 	// seenPercent is how much of a run must be seen to count for a day.
 	seenPercent = 80
 	wholeDay    = int64(24 * time.Hour / time.Second)
@@ -137,16 +139,41 @@ func (f folding) eachValue(table map[source]values, do func(of source, slot int,
 func (f folding) foldProcessors(used, throttled map[source]values) {
 	f.eachValue(used, func(of source, slot int, value float64, c *container) {
 		c.seen.add(slot)
-		if f.wasThroughout(of.pod, used[of], slot) {
+		value, believed := value, f.wasThroughout(of.pod, used[of], slot)
+		if !believed {
+			value, believed = f.atStart(of.pod, used[of], slot)
+		}
+		if believed {
 			share, _ := throttled[of].at(slot)
 			c.addSample(slot, value, share >= heldProcessor)
 		}
 	})
 }
 
+// atStart is the rate of the slot in which a container began, if it says anything. It is a lower bound: rate() divides by its
+// whole range, and a container begins after its pod, by whose time it is put right. So it is believed where it is above that of
+// the next slot, as a spike at the start is; else the container was merely seen. Less than a minute is too
+// short to tell a rate from.
+func (f folding) atStart(pod string, values values, slot int) (rate float64, believed bool) {
+	begin, began := f.day.begin.Add(time.Duration(slot)*slotLength), f.ownerOf(pod, slot).Begin
+	before := slot == 0 && began.Before(begin)
+	if slot > 0 {
+		_, before = values.at(slot - 1)
+	}
+	if before || slot+1 >= len(values) {
+		return 0, false
+	}
+	rate = values[slot]
+	if there := begin.Add(slotLength).Sub(began); there < slotLength && there >= shortestPart {
+		rate *= float64(slotLength) / float64(there)
+	}
+	next, known := values.at(slot + 1)
+	return rate, known && rate > next
+}
+
 // wasThroughout tells whether a container existed, and was scraped, for the whole slot. In other slots its rate is too low,
-// because rate() divides by its whole range; such a rate only shows that the container existed. In the ledger a pod begins
-// before its containers, so the neighbouring slots must have a rate too.
+// because rate() divides by its whole range. In the ledger a pod begins before its containers, so the neighbouring slots must
+// have a rate too.
 func (f folding) wasThroughout(pod string, values values, slot int) bool {
 	for _, beside := range []int{slot - 1, slot + 1} {
 		if beside < 0 || beside >= len(values) {

@@ -34,6 +34,7 @@ func TestCPUIsOfTheBusiestPod(t *testing.T) {
 	g.Expect(usage.EvidenceSeconds).To(Equal(int64(4*300)), "without what was held down")
 }
 
+// They can only be too low, so one that is the highest of its neighbours says something.
 func TestRatesOfPartsOfFiveMinutesAreNotBelieved(t *testing.T) {
 	for name, c := range map[string]struct {
 		stay   Stay
@@ -47,6 +48,12 @@ func TestRatesOfPartsOfFiveMinutesAreNotBelieved(t *testing.T) {
 		"of a pod of these minutes":    {stay("a", at(0, 2)).until(at(0, 4)), []float64{1}, nil},
 		"of one that began and ended":  {stay("a", at(0, 2)).until(at(0, 18)), []float64{1, 2, 2, 1, 1, 1}, histogram(2, 2)},
 		"of one that began on the dot": {stay("a", at(0, 0)).until(at(0, 10)), []float64{2, 2, 1, 1}, histogram(2, 2)},
+		"of a start that is a spike":   {stay("a", at(0, 0)).until(at(0, 18)), []float64{8, 2, 2, 1}, histogram(8, 2, 2)},
+		"of a spike in two minutes":    {stay("a", at(0, 3)).until(at(0, 18)), []float64{1.6, 2, 2, 1}, histogram(4, 2, 2)},
+		"of a spike in seconds":        {stay("a", at(0, 5).Add(-30*time.Second)), []float64{1, 2, 2, 1}, histogram(2, 2)},
+		"of an image that took long":   {stay("a", at(0, 0)), []float64{unknown, 3, 2, 2, 1}, histogram(3, 2, 2)},
+		"of 20 minutes":                {stay("a", at(0, 4)).until(at(0, 24)), []float64{1, 2, 2, 2, 1.5}, histogram(5, 2, 2, 2)},
+		"of the second of that name":   {stay("a", at(0, 7)), []float64{2, 1.9, 1, 1, 1}, histogram(1, 1)},
 	} {
 		g := NewWithT(t)
 		usage := folded(Answers{CPU: {series("a", at(0, 0), c.values...)}}, c.stay)[train(sizing.Worker)]

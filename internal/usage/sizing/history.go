@@ -8,8 +8,9 @@ import (
 
 // Windows, in days.
 const (
-	// DefaultWindowDays is the window where a profile says nothing else.
-	DefaultWindowDays = 7
+	// DefaultWindowDays is the window where a profile says nothing else: two weeks, so that need that comes back after more than
+	// one is remembered.
+	DefaultWindowDays = 14
 	// MostWindowDays is the longest that a profile may say.
 	MostWindowDays = 28
 )
@@ -36,6 +37,9 @@ type History struct { //nolint:recvcheck // only Add changes it
 	Usage map[Part]Usage
 	// Days of the parts that were seen, in any order.
 	Days map[Part][]Day
+	// Killed are the highest limits of memory, in bytes, at which parts ran out of it, as far back as the ledger tells. So it
+	// outlasts the window, and is one number for a part.
+	Killed map[Part]int64
 	// Unavailable is why recent use is unknown, for users; empty if it is known.
 	Unavailable string
 }
@@ -49,4 +53,12 @@ func (h *History) Add(part Part, at time.Time, u Usage) {
 	if d := dayOf(at, u); d.CPU > 0 || d.Memory > 0 {
 		h.Days[part] = append(h.Days[part], d)
 	}
+}
+
+// RememberKill has the kill of a part at a limit of memory, however long ago.
+func (h *History) RememberKill(part Part, limit int64) {
+	if h.Killed == nil {
+		h.Killed = map[Part]int64{}
+	}
+	h.Killed[part] = max(h.Killed[part], limit)
 }

@@ -1,7 +1,6 @@
 package sizing
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -29,8 +28,8 @@ const (
 //	days     how long the task was seen in the window: a short history gets a wider cap
 //	growth   from 1 to 1.5, if use rises from day to day
 //
-// Nothing is cut if metrics cover too little, if the container ran at its limit, or if it ran out of memory. After it ran out of
-// memory it gets its full request, and more if that was not enough (raisedRequest).
+// Nothing is cut if metrics cover too little, or if the container ran at its limit. What it is known to need of memory it gets,
+// also beyond its request (memory.go).
 
 // most is the largest number of resources in a job's status.
 const most = 64
@@ -52,7 +51,7 @@ type Rules struct {
 }
 
 // SizeRequests computes what each container needs of CPU and memory. It cuts a request only with enough evidence, and exceeds one
-// only after the container ran out of memory. It returns nil if sizing is disabled.
+// only of memory that the container is known to need. It returns nil if sizing is disabled.
 func SizeRequests(asks []Ask, h History, r Rules, now time.Time) *v1alpha1.SizingStatus {
 	if r.Mode == v1alpha1.SizingDisabled {
 		return nil
@@ -127,16 +126,12 @@ func (s *sizer) sizeResource() v1alpha1.SizedResource {
 	}
 	switch killed := s.resource == Memory && (s.h.Usage[s.part].OOMKills > 0 || sized.OOMKilledTime != nil); {
 	// First, because use says too little about a container that ran out of memory: it was killed before it used what it needs.
-	case killed:
+	case killed && !s.showsNeed():
 		sized.Reason = v1alpha1.SizedByOOM
-		granted = s.raisedRequest(e)
+		granted = s.raisedRequest()
 	case s.h.Unavailable != "":
 		sized.Reason = v1alpha1.SizedByMetrics
-		// While Prometheus does not answer, an attempt keeps what the last one was granted. Jumping back to the full request
-		// could leave a job waiting that fitted before.
-		if before != nil && s.rules.Before.Mode == v1alpha1.SizingEnforce {
-			granted = min(granted, wholeAmount(before.Sized, s.resource))
-		}
+		granted = s.grantedBefore(before)
 	case e.Reason != v1alpha1.SizedByUse:
 		sized.Reason = e.Reason
 	default:
@@ -145,12 +140,49 @@ func (s *sizer) sizeResource() v1alpha1.SizedResource {
 			sized.Reason = v1alpha1.SizedFits
 		}
 	}
+	lifted := false
+	if s.resource == Memory && sized.Reason != v1alpha1.SizedByOOM {
+		granted, lifted = s.lift(granted, e, &sized)
+	}
 	sized.Sized = toQuantity(granted, s.resource)
 	if granted == s.requested {
 		sized.Sized = sized.Requested
 	}
 	sized.Message = s.explainSizing(e, sized)
+	if lifted {
+		sized.Message = s.explainNeed(e)
+	}
 	return sized
+}
+
+// lift has what is granted hold what the container is known to need, and tells whether that is more.
+func (s *sizer) lift(granted int64, e Estimate, sized *v1alpha1.SizedResource) (lifted int64, more bool) {
+	need := s.knownNeed(e)
+	if need <= granted {
+		return granted, false
+	}
+	switch {
+	case need > s.requested && s.outgrows():
+		sized.Reason = v1alpha1.SizedByPeak
+	case need > s.requested:
+		sized.Reason = v1alpha1.SizedByOOM
+	case need == s.requested && sized.Reason == v1alpha1.SizedByUse:
+		sized.Reason = v1alpha1.SizedFits
+	}
+	return need, true
+}
+
+// grantedBefore is what an attempt keeps of the last one's while Prometheus does not answer. Jumping back to the full request
+// could leave a job waiting that fitted before, and taking back a raise would have it killed again.
+func (s *sizer) grantedBefore(before *v1alpha1.SizedResource) int64 {
+	if before == nil || s.rules.Before.Mode != v1alpha1.SizingEnforce {
+		return s.requested
+	}
+	last := wholeAmount(before.Sized, s.resource)
+	if s.resource == Memory && last > wholeAmount(before.Requested, s.resource) {
+		return min(last, s.mostMemory())
+	}
+	return min(s.requested, last)
 }
 
 // sizedBefore is what the last attempt was granted; nil for none.
@@ -183,32 +215,4 @@ func tierFloor(name string, rule config.Sizing) int64 {
 		return 0
 	}
 	return wholeAmount(q, name)
-}
-
-// killedAtLimit tells whether the container ran out of memory with at least the limit of its template.
-func (s *sizer) killedAtLimit() bool { return s.h.Usage[s.part].OOMLimit*100 >= s.limit*nearly }
-
-// raisedRequest is the request of a container that ran out of memory: at least that of its template. It is more if the limit of
-// the template is below what the container may need, as Vertical Pod Autoscaler guesses it: a fifth more than the limit at the
-// kill, at least 100Mi more. If the kill was at the limit of the template, the tier's buffer is added to the guess, and the
-// container may need at least the cap of its peak. The limit keeps its ratio to the request, so it rises with the request.
-func (s *sizer) raisedRequest(e Estimate) int64 {
-	killedAt := s.h.Usage[s.part].OOMLimit
-	if s.limit <= 0 || killedAt <= 0 {
-		return s.requested
-	}
-	enough := max(killedAt*oomPercent/100, killedAt+oomBytes)
-	if s.killedAtLimit() {
-		enough = max(enough*int64(e.BufferPercent)/100, e.withMargins(Memory))
-	}
-	if enough <= s.limit {
-		return s.requested
-	}
-	// At most twice the request, and at most the tier's maximum: a leak would otherwise grow its pod at every restart.
-	granted := int64(math.Ceil(float64(s.requested) * float64(enough) / float64(s.limit)))
-	granted = min((granted+mib-1)/mib*mib, 2*s.requested)
-	if q, err := resource.ParseQuantity(s.rules.Tier.Sizing.MaxMemory); err == nil && q.Sign() > 0 {
-		granted = min(granted, q.Value())
-	}
-	return max(granted, s.requested)
 }

@@ -29,21 +29,7 @@ func (s *sizer) explainSizing(e Estimate, sized v1alpha1.SizedResource) string {
 	case v1alpha1.SizedByMetrics:
 		return s.h.Unavailable
 	}
-	u := s.h.Usage[s.part]
-	said := "A container with less memory than its template requests ran out of memory"
-	if u.OOMKills > 0 {
-		said = fmt.Sprintf("%s out of memory in the last %s, at a limit of %s", formatTimes(u.OOMKills),
-			formatWindow(e.WindowDays),
-			FormatAmount(u.OOMLimit, Memory))
-	}
-	if wholeAmount(sized.Sized, Memory) > s.requested {
-		said += ". It gets a fifth more than then, at least 100Mi"
-		if s.killedAtLimit() {
-			said += fmt.Sprintf(", × %s, or the cap of its peak", formatDecimal(float64(e.BufferPercent)/100))
-		}
-		return said + ", and at most twice the request."
-	}
-	return said + ". It gets its full request."
+	return s.explainKill(e, wholeAmount(sized.Sized, Memory))
 }
 
 // DescribeUse explains a cap, or why there is no cap.
@@ -64,7 +50,7 @@ func (e Estimate) DescribeUse(resource string) string {
 		formatWindow(e.WindowDays))
 }
 
-// DescribeFormula is the computation of a cap, in figures.
+// DescribeFormula is the computation of a cap, in figures, also of one that nothing is cut to.
 func (e Estimate) DescribeFormula(resource string) string {
 	what := "peak memory"
 	if resource == CPU {
@@ -79,7 +65,7 @@ func (e Estimate) DescribeFormula(resource string) string {
 	if e.Growth > 1.0005 {
 		said += " × " + formatDecimal(e.Growth) + " for growth from day to day"
 	}
-	return said + " = " + FormatAmount(e.Cap, resource)
+	return said + " = " + FormatAmount(e.withMargins(resource), resource)
 }
 
 // FormatAmount writes an amount: processors to three digits, memory in the largest unit that keeps three digits.

@@ -37,20 +37,20 @@ var _ = Describe("Sizing", Ordered, func() {
 			return messageOf(j, "cpu")
 		}).WithTimeout(3*time.Minute).WithPolling(time.Second).Should(ContainSubstring(says), "what task %s used is known", task)
 	}
-	const week = "over 7 of 7 days"
+	const twoWeeks = "over 14 of 14 days"
 
-	It("behaviour 1: requests follow a week's use, with the tier's buffer", func() {
-		known("steady", week)
+	It("behaviour 1: requests follow two weeks' use, with the tier's buffer", func() {
+		known("steady", twoWeeks)
 		small := f.runs(f.job("small", "steady", enforce))
 		cpu, memory := f.asks("small", 1)
 		Expect(cpu).To(And(BeNumerically(">=", 3.07), BeNumerically("<=", 3.08*oneBucket)))
 		Expect(memory).To(BeNumerically("~", 10.4, 0.01))
 		Expect(small.Status.Sizing.Summary).To(MatchRegexp(`^cpu 16→3\.\d+, memory 64Gi→10\.4Gi$`))
 		Expect(small.Status.Sizing.Resources).To(ContainElement(And(HaveField("Role", "worker"), HaveField("Resource", "cpu"),
-			HaveField("Message", MatchRegexp(`^2\S* processors in use over 7 of 7 days × 1\.54 = 3\.\d+\.$`)))))
+			HaveField("Message", MatchRegexp(`^2\S* processors in use over 14 of 14 days × 1\.54 = 3\.\d+\.$`)))))
 		Expect(small.Status.Sizing.Accelerators).To(HavePrefix("The accelerators were in use 12 % of the time that the task " +
 			"held them in the " +
-			"last 7 days, with at most 4Gi of memory on one. Use fewer workers,"))
+			"last 14 days, with at most 4Gi of memory on one. Use fewer workers,"))
 		Eventually(func() ([]string, error) { return f.Events(small) }).Should(ContainElement(
 			HavePrefix("Sized: By what was used, containers request: trainer of master cpu 3.")))
 
@@ -67,10 +67,10 @@ var _ = Describe("Sizing", Ordered, func() {
 	})
 
 	It("behaviour 1: a short history makes it wider, and none cuts nothing", func() {
-		known("young", "over 1 of 7 days")
+		known("young", "over 1 of 14 days")
 		f.runs(f.job("young-a", "young", enforce))
 		cpu, _ := f.asks("young-a", 1)
-		Expect(cpu).To(And(BeNumerically(">=", 3.07*1.857), BeNumerically("<=", 3.08*1.858*oneBucket)))
+		Expect(cpu).To(And(BeNumerically(">=", 3.07*1.928), BeNumerically("<=", 3.08*1.929*oneBucket)))
 
 		unknown := f.runs(f.job("unknown-a", "unknown", enforce))
 		cpu, memory := f.asks("unknown-a", 1)
@@ -78,7 +78,7 @@ var _ = Describe("Sizing", Ordered, func() {
 		Expect(reasonOf(unknown, "cpu")).To(Equal(v1alpha1.SizedByHistory))
 	})
 
-	It("behaviour 3: a week at the limits cuts nothing", func() {
+	It("behaviour 3: two weeks at the limits cut nothing", func() {
 		known("throttled", "at its CPU limit")
 		throttled := f.runs(f.job("throttled-a", "throttled", enforce))
 		cpu, memory := f.asks("throttled-a", 1)
@@ -110,7 +110,7 @@ var _ = Describe("Sizing", Ordered, func() {
 		Expect(other.Status.Sizing.Mode).To(Equal(enforce))
 		f.Operator.Kill()
 		Expect(f.Operator.Start(ctx)).To(Succeed())
-		known("steady", week)
+		known("steady", twoWeeks)
 		f.runs(f.job("later", "steady", enforce))
 		_, memory = f.asks("later", 1)
 		Expect(memory).To(BeEquivalentTo(64), "also when the operator was killed")

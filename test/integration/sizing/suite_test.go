@@ -1,5 +1,5 @@
-// Package sizing shows how requests follow use, on a real API server, a real Volcano and a real Prometheus with a week that was,
-// with the operator as a real process. Whose the pods of that week were is in its ledger, as if it had recorded them.
+// Package sizing shows how requests follow use, on a real API server, a real Volcano and a real Prometheus with two weeks that
+// were, with the operator as a real process. Whose the pods of those weeks were is in its ledger, as if it had recorded them.
 package sizing
 
 import (
@@ -45,12 +45,12 @@ type past struct {
 	memory, limit float64
 }
 
-// pasts are the tasks that there were. A week of steady is looked at, and counts as one also when midnight passes meanwhile.
+// pasts are the tasks that there were. Two weeks of steady are looked at, and count as two also when midnight passes meanwhile.
 var pasts = []past{
-	{task: "steady", days: 8, cpu: 2, memory: 8, limit: 64},
+	{task: "steady", days: 15, cpu: 2, memory: 8, limit: 64},
 	{task: "young", days: 1, cpu: 2, memory: 8, limit: 64},
-	{task: "throttled", days: 7, cpu: 4, throttled: 0.5, memory: 8, limit: 64},
-	{task: "full", days: 7, cpu: 2, memory: 63, limit: 64},
+	{task: "throttled", days: 14, cpu: 4, throttled: 0.5, memory: 8, limit: 64},
+	{task: "full", days: 14, cpu: 2, memory: 63, limit: 64},
 	{task: "recent", cpu: 2, memory: 8, limit: 64},
 }
 

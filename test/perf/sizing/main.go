@@ -1,6 +1,6 @@
-// Sizing compares what containers should request by what they were seen using: by Tideline's rules, by the recommender of
-// Vertical Pod Autoscaler and by the simple strategy of KRR. A thousand tasks are seen for a week, and what they need in the week
-// after tells who was right. It writes the tables of docs/benchmarks/sizing.md.
+// Sizing compares what containers should request by what they were seen using: by Tideline's rules, by the
+// recommender of Vertical Pod Autoscaler and by the simple strategy of KRR. Each decides at every start of its tasks
+// for six weeks, under the limits that it granted. It writes the tables of docs/benchmarks/sizing.md.
 package main
 
 import (
@@ -8,16 +8,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
 
-const (
-	// enough is how many tasks there are of a seed.
-	enough = 1000
-	// seeds is how many there are, one after another, of which the tables have all of the first.
-	seeds = 4
-)
+// enough is how many tasks there are of a seed, in each workload.
+const enough = 45
 
 func main() {
 	if err := tell(os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -26,19 +24,29 @@ func main() {
 	}
 }
 
-// tell makes the tables of a seed, and writes them into the page or prints them.
+// tell makes the tables, and writes them into the page or prints them.
 func tell(args []string) error {
 	flags := flag.NewFlagSet("sizing", flag.ContinueOnError)
-	seed := flags.Uint64("seed", 1, "`number` by which tasks are drawn, and the next three")
+	seeds := flags.String("seeds", "", "`numbers` by which tasks are drawn, with commas; none: those of the page")
+	tasks := flags.Int("tasks", enough, "`number` of tasks of a seed")
+	commit := flags.String("commit", "unknown", "`id` of what is measured")
+	only := flags.Int("workload", 0, "`number` of the only workload; 0 for both")
 	page := flags.String("page", "", "`file` whose tables are written; none: only printed")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	var all []played
-	for i := range uint64(seeds) {
-		all = append(all, playAll(*seed+i, enough))
+	chosen := reported
+	if *seeds != "" {
+		chosen = nil
+		for text := range strings.SplitSeq(*seeds, ",") {
+			seed, err := strconv.ParseUint(text, 10, 64)
+			if err != nil {
+				return err
+			}
+			chosen = append(chosen, seed)
+		}
 	}
-	text := table(all)
+	text := table(*tasks, *commit, judgeAll(chosen, *tasks, *only))
 	if *page == "" {
 		_, err := fmt.Print(text)
 		return err
@@ -54,17 +62,18 @@ func tell(args []string) error {
 	return os.WriteFile(*page, []byte(after), 0o644)
 }
 
-// played is what became of the tasks of a seed.
-type played struct {
-	seed     uint64
-	outcomes []outcome
-}
-
-// playAll draws tasks by a seed and shows them to all contestants.
-func playAll(seed uint64, tasks int) played {
-	all := make([]outcome, tasks)
-	for i := range all {
-		all[i] = play(draw(seed, i))
+// judgeAll plays the workloads, or only one of them.
+func judgeAll(seeds []uint64, tasks, only int) []judged {
+	var firstNames []string
+	for _, s := range shapes {
+		firstNames = append(firstNames, s.name)
 	}
-	return played{seed, all}
+	var all []judged
+	if only != 2 {
+		all = append(all, judged{"Workload 1", firstNames, judgeSeeds(seeds, tasks, draw)})
+	}
+	if only != 1 {
+		all = append(all, judged{"Workload 2", shiftingNames, judgeSeeds(seeds, tasks, drawShifting)})
+	}
+	return all
 }

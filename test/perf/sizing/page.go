@@ -5,159 +5,155 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // command is what writes the tables of the page, between its marks.
 const command = "make bench-sizing"
 
-// table writes what became of the tasks of some seeds, as Markdown: all of the first, and the violated runs of each.
-func table(all []played) string {
+// judged is a workload and what became of it.
+type judged struct {
+	name   string
+	shapes []string
+	seeds  []seedResult
+}
+
+// table writes what became of the workloads, as Markdown.
+func table(tasks int, commit string, all []judged) string {
 	var b strings.Builder
-	seed, outcomes := all[0].seed, all[0].outcomes
-	fmt.Fprintf(&b, "Seed %[2]d draws %[1]d tasks with %[3]d runs in the second week. Slack is in percent; throttled, killed and "+
-		"violated\nare percent of runs.\n", len(outcomes), seed, judge(outcomes, policy{}).runs)
-	b.WriteString("\n### As recommended\n\n" + requests(outcomes) + "\n### At equal mean slack\n\n" + equal(outcomes) +
-		"\n### Which tasks\n\n" + byShape(outcomes) + "\n### Other seeds\n\n" + bySeed(all))
+	fmt.Fprintf(&b, "Measured at commit %s: %d seeds with %d tasks each. Slack is in percent; throttled, killed and violated are "+
+		"percent of runs.\n", commit, len(all[0].seeds), tasks)
+	b.WriteString("\n### Who violates fewer runs\n\nAt equal mean slack, by what the 95 % interval shows.\n\n")
+	b.WriteString("| workload | rival | Tideline is ahead | not told apart | Tideline is behind |\n|---|---|---|---|---|\n")
+	for _, w := range all {
+		b.WriteString(claims(w))
+	}
+	for _, w := range all {
+		fmt.Fprintf(&b, "\n### %s, as recommended\n\n%s\n### %s, at equal mean slack\n\n%s\n### %s, by shape\n\n%s\n### %s, tasks "+
+			"that ask for too little memory\n\n%s", w.name, plainTable(w), w.name, evenTable(w), w.name, shapeTable(w), w.name,
+			killTable(w))
+	}
 	return b.String()
 }
 
-// bySeed is the table of violated runs: in each cell one number for each seed.
-func bySeed(all []played) string {
+// claims says in which tiers Tideline is ahead of each rival, and in which not.
+func claims(w judged) string {
 	var b strings.Builder
-	seeds := make([]string, len(all))
-	for i, p := range all {
-		seeds[i] = strconv.FormatUint(p.seed, 10)
+	for who := vpaTarget; who < contestants; who++ {
+		tiers := map[string][]string{}
+		for _, tier := range tierNames() {
+			said := verdict(more(w.seeds, who, tier))
+			tiers[said] = append(tiers[said], tier)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", w.name, names[who], strings.Join(tiers["ahead"], ", "),
+			strings.Join(tiers["not told apart"], ", "), strings.Join(tiers["behind"], ", "))
 	}
-	fmt.Fprintf(&b, "Violated runs at equal mean slack, for seeds %s:\n\n| tier |", strings.Join(seeds, ", "))
+	return b.String()
+}
+
+// over is the mean over seeds.
+func over(seeds []seedResult, of func(seedResult) float64) float64 {
+	var values []float64
+	for i := range seeds {
+		values = append(values, of(seeds[i]))
+	}
+	return average(values)
+}
+
+func plainTable(w judged) string {
+	var b strings.Builder
+	b.WriteString("| tier | requests | CPU slack | throttled > 5 % | memory slack | killed | violated |\n" +
+		strings.Repeat("|---", 7) + "|\n")
+	for _, tier := range tierNames() {
+		for who := asAsked; who < contestants; who++ {
+			name, of := "as asked", func(s seedResult) *score { return s.asked.tiers[tier] }
+			if who != asAsked {
+				name, of = names[who], func(s seedResult) *score { return s.plain[who].tiers[tier] }
+			}
+			mean := func(f func(*score) float64) float64 {
+				return over(w.seeds, func(s seedResult) float64 { return f(of(s)) })
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %.1f | %s | %.1f | %.1f |\n", tier, name,
+				points(mean(func(s *score) float64 { return s.mean().cpu })),
+				mean(func(s *score) float64 { return s.share(s.often) }),
+				points(mean(func(s *score) float64 { return s.mean().memory })),
+				mean(func(s *score) float64 { return s.share(s.killed) }),
+				mean(func(s *score) float64 { return s.share(s.violated) }))
+		}
+	}
+	return b.String()
+}
+
+func points(x float64) string { return strconv.Itoa(int(math.Round(x))) }
+
+func evenTable(w judged) string {
+	var b strings.Builder
+	b.WriteString("| tier | requests | throttled > 5 % | killed | violated | more than Tideline, points | 95 % interval " +
+		"| Tideline is |\n" + strings.Repeat("|---", 8) + "|\n")
+	for _, tier := range tierNames() {
+		for who := range contestants {
+			mean := func(f func(*score) int) float64 {
+				return over(w.seeds, func(s seedResult) float64 { sc := s.even[who].tiers[tier]; return sc.share(f(sc)) })
+			}
+			fmt.Fprintf(&b, "| %s | %s | %.1f | %.1f | %.1f |", tier, names[who], mean(func(s *score) int { return s.often }),
+				mean(func(s *score) int { return s.killed }), mean(func(s *score) int { return s.violated }))
+			if who == tideline {
+				b.WriteString(" | | |\n")
+				continue
+			}
+			i := more(w.seeds, who, tier)
+			fmt.Fprintf(&b, " %+.2f | %+.2f to %+.2f | %s |\n", i.mean, i.least, i.most, verdict(i))
+		}
+	}
+	return b.String()
+}
+
+// verdict says what an interval of a rival's violated runs above Tideline's shows.
+func verdict(i interval) string {
+	switch {
+	case !i.excludesZero():
+		return "not told apart"
+	case i.mean > 0:
+		return "ahead"
+	}
+	return "behind"
+}
+
+func shapeTable(w judged) string {
+	var b strings.Builder
+	b.WriteString("Violated runs of all tiers, at equal mean slack.\n\n| tasks |")
 	for who := range contestants {
 		b.WriteString(" " + names[who] + " |")
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", int(contestants)) + "\n")
-	for _, tier := range config.DefaultTiers() {
-		var violated [contestants][]string
-		for _, p := range all {
-			if some := of(p.outcomes, tier.Name); len(some) > 0 {
-				for who, n := range compare(some).violated {
-					violated[who] = append(violated[who], strconv.Itoa(n))
+	for _, shape := range w.shapes {
+		b.WriteString("| " + shape + " |")
+		for who := range contestants {
+			runs, violated := 0, 0
+			for i := range w.seeds {
+				if s := w.seeds[i].even[who].shapes[shape]; s != nil {
+					runs, violated = runs+s.runs, violated+s.violated
 				}
 			}
-		}
-		if len(violated[tideline]) == 0 {
-			continue
-		}
-		fmt.Fprintf(&b, "| %s |", tier.Name)
-		for who := range contestants {
-			fmt.Fprintf(&b, " %s |", strings.Join(violated[who], ", "))
+			fmt.Fprintf(&b, " %.1f |", 100*float64(violated)/float64(max(runs, 1)))
 		}
 		b.WriteString("\n")
 	}
 	return b.String()
 }
 
-// requests is the table of what is requested in each tier, beside what is needed.
-func requests(outcomes []outcome) string {
+func killTable(w judged) string {
 	var b strings.Builder
-	b.WriteString("| tier | requests | CPU slack | p50 − buffer | throttled > 5 % |" +
-		" memory slack | p50 − buffer | killed |\n" + strings.Repeat("|---", 8) + "|\n")
-	policies := []policy{{asked: true}}
-	for who := range contestants {
-		policies = append(policies, policy{who: who})
-	}
-	for _, tier := range config.DefaultTiers() {
-		some, rule := of(outcomes, tier.Name), tier.Sizing
-		if len(some) == 0 {
-			continue
-		}
-		for _, p := range policies {
-			s := judge(some, p)
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", tier.Name, p.title(), points(average(s.cpu)),
-				median(s.cutCPU, rule.CPUBufferPercent), s.share(s.often), points(average(s.memory)),
-				median(s.cutMemory, rule.MemoryBufferPercent), s.share(s.killed))
-		}
-	}
-	return b.String()
-}
-
-// median is the cell of the points by which the median slack of what is cut is over a buffer; empty if nothing is cut.
-func median(cut []float64, bufferPercent int32) string {
-	if len(cut) == 0 {
-		return ""
-	}
-	return points(over(cut, bufferPercent))
-}
-
-// points are a number without a fraction, and without the sign of a zero.
-func points(x float64) string { return strconv.Itoa(int(math.Round(x))) }
-
-// share is n in percent of the runs.
-func (s *score) share(n int) string { return fmt.Sprintf("%.1f", 100*float64(n)/float64(s.runs)) }
-
-func (p policy) title() string {
-	if p.asked {
-		return "as asked"
-	}
-	return names[p.who]
-}
-
-// equal is the table of violations in each tier at equal slack. Tideline keeps to the cap by itself.
-func equal(outcomes []outcome) string {
-	var b strings.Builder
-	b.WriteString("| tier | requests | throttled > 5 % | killed | violated |" +
-		" uncapped: throttled > 5 % | killed | violated |\n" + strings.Repeat("|---", 8) + "|\n")
-	for _, tier := range config.DefaultTiers() {
-		some := of(outcomes, tier.Name)
-		if len(some) == 0 {
-			continue
-		}
-		capped, uncapped := rivals(some, false), rivals(some, true)
-		cells := func(p policy) string {
-			s := judge(some, p)
-			return s.share(s.often) + " | " + s.share(s.killed) + " | " + s.share(s.violated)
-		}
-		for who := range contestants {
-			without := "| |"
-			if who != tideline {
-				without = cells(uncapped[who])
+	b.WriteString("Kills in six weeks, as recommended.\n\n| requests | tasks | kills | most of one task |\n|---|---|---|---|\n")
+	for who := asAsked; who < contestants; who++ {
+		name, tasks, kills, most := "as asked", 0, 0, 0
+		for i := range w.seeds {
+			r := w.seeds[i].asked
+			if who != asAsked {
+				name, r = names[who], w.seeds[i].plain[who]
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", tier.Name, names[who], cells(capped[who]), without)
+			tasks, kills, most = tasks+r.tooLittle, kills+r.kills, max(most, r.most)
 		}
-	}
-	return b.String()
-}
-
-// byShape is the table of runs that were violated at equal slack, by the shape of their tasks.
-func byShape(outcomes []outcome) string {
-	var b strings.Builder
-	b.WriteString("Runs of all tiers at equal mean slack: throttled in more than 5 % of samples + killed.\n\n" +
-		"| tasks | runs |")
-	for who := range contestants {
-		b.WriteString(" " + names[who] + " |")
-	}
-	b.WriteString("\n|---|---|" + strings.Repeat("---|", int(contestants)) + "\n")
-	policies := map[string][contestants]policy{}
-	for _, tier := range config.DefaultTiers() {
-		policies[tier.Name] = rivals(of(outcomes, tier.Name), false)
-	}
-	for _, s := range shapes {
-		var sums [contestants]score
-		for _, o := range outcomes {
-			if o.shape != s.shape {
-				continue
-			}
-			for who := range contestants {
-				one := judge([]outcome{o}, policies[o.tier.Name][who])
-				sums[who].runs += one.runs
-				sums[who].often += one.often
-				sums[who].killed += one.killed
-			}
-		}
-		fmt.Fprintf(&b, "| %s | %d |", s.name, sums[tideline].runs)
-		for who := range contestants {
-			fmt.Fprintf(&b, " %d + %d |", sums[who].often, sums[who].killed)
-		}
-		b.WriteString("\n")
+		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", name, tasks, kills, most)
 	}
 	return b.String()
 }

@@ -102,24 +102,24 @@ type run struct{ cpu, memory []float64 }
 // task is one container that runs every day.
 type task struct {
 	shape
-	tier config.Tier
-	// runs of two weeks, of which the first is the history.
+	// name of a shape of the second workload, and whether it asks for less memory than it needs.
+	name      string
+	tooLittle bool
+	tier      config.Tier
+	// runs of six weeks, one a day; without samples on a day without a run.
 	runs []run
 	// requested is what it requests, in whole millicores and MiB. Its limits are the same.
 	requested amounts
 }
-
-// history and following are the runs of the two weeks.
-func (t task) history() []run   { return t.runs[:week] }
-func (t task) following() []run { return t.runs[week:] }
 
 // draw makes a task of a seed. The same seed and index make the same task.
 func draw(seed uint64, index int) task {
 	r := rand.New(rand.NewPCG(seed, uint64(index)))
 	tiers := config.DefaultTiers()
 	t := task{tier: tiers[index%len(tiers)], shape: drawShape(r)}
+	t.name = t.shape.String()
 	needs := drawNeeds(r, t.shape)
-	for day := range 2 * week {
+	for day := range sixWeeks {
 		t.runs = append(t.runs, needs.run(r, day))
 	}
 	ratio := amounts{asked.logUniform(r), asked.logUniform(r)}
@@ -127,12 +127,22 @@ func draw(seed uint64, index int) task {
 	case throttled:
 		ratio.cpu = tooFewProcessors.logUniform(r)
 	case killed:
-		ratio.memory = tooFewBytes.logUniform(r)
+		ratio.memory, t.tooLittle = tooFewBytes.logUniform(r), true
 	default:
 	}
-	need := needed(t.history(), 0.95)
+	need := needed(t.runs[:week], 0.95)
 	t.requested = amounts{math.Ceil(need.cpu*ratio.cpu*1000) / 1000, math.Ceil(need.memory*ratio.memory/mib) * mib}
 	return t
+}
+
+// String is the name of a shape.
+func (s shape) String() string {
+	for _, known := range shapes {
+		if known.shape == s {
+			return known.name
+		}
+	}
+	return ""
 }
 
 func drawShape(r *rand.Rand) shape {
