@@ -11,7 +11,9 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/describe"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
@@ -31,27 +33,36 @@ func (r *Reconciler) apply(ctx context.Context, o jobstate.Observed, d training.
 }
 
 func (r *Reconciler) deletePods(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
-	for i := range d.DeletePods {
-		w := &d.DeletePods[i]
+	return inBatches(d.DeletePods, func(w podstate.Worker) *kube.Problem {
 		name := rendezvous.WorkerName(o.Job.Name, w.Index)
 		if err := r.deleteChild(ctx, o, &corev1.Pod{}, name, w.UID, client.GracePeriodSeconds(w.GraceSeconds)); err != nil {
 			return kube.ProblemOf(err, "delete pod "+name)
 		}
 		log.FromContext(ctx).V(1).Info("Deleted a worker pod", "pod", name, "graceSeconds", w.GraceSeconds)
+		return nil
+	})
+}
+
+// inBatches does something for all, a few at first and then more at once, and stops at the first batch with a problem.
+func inBatches[T any](all []T, do func(T) *kube.Problem) *kube.Problem {
+	for batch := range kube.Batches(all) {
+		if p := kube.Together(batch, do); p != nil {
+			return p
+		}
 	}
 	return nil
 }
 
 // forceDeletePods removes pods from the API server whose kubelet does not answer.
 func (r *Reconciler) forceDeletePods(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
-	for _, w := range d.ForceDeletePods {
+	return inBatches(d.ForceDeletePods, func(w podstate.Worker) *kube.Problem {
 		name := rendezvous.WorkerName(o.Job.Name, w.Index)
 		if err := r.deleteChild(ctx, o, &corev1.Pod{}, name, w.UID, client.GracePeriodSeconds(0)); err != nil {
 			return kube.ProblemOf(err, "delete pod "+name+" by force")
 		}
 		log.FromContext(ctx).Info("Deleted a worker pod by force, because its node does not answer", "pod", name, "node", w.Node)
-	}
-	return nil
+		return nil
+	})
 }
 
 // requestCheckpoint annotates worker 0's pod, by server-side apply with its UID: a pod created since is not asked.
@@ -100,14 +111,20 @@ func (r *Reconciler) restoreGroups(ctx context.Context, o jobstate.Observed, d t
 }
 
 func (r *Reconciler) createWorkers(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
-	for _, i := range d.CreateWorkers {
-		pod := d.Blueprint.NewPod(i)
-		if err := r.createChild(ctx, o, pod); err != nil {
-			return kube.ProblemOf(err, "create pod "+pod.Name)
+	for batch := range kube.Batches(d.CreateWorkers) {
+		// Pods are made here, one after another: a panic in a goroutine of its own would end the operator instead of one reconcile.
+		pods := make([]*corev1.Pod, len(batch))
+		for n, i := range batch {
+			pods[n] = d.Blueprint.NewPod(i)
+		}
+		if p := kube.Together(pods, func(pod *corev1.Pod) *kube.Problem {
+			return kube.ProblemOf(r.createChild(ctx, o, pod), "create pod "+pod.Name)
+		}); p != nil {
+			return p
 		}
 	}
 	if n := len(d.CreateWorkers); n > 0 {
-		log.FromContext(ctx).V(1).Info("Created worker pods", "count", n, "indices", d.CreateWorkers)
+		log.FromContext(ctx).V(1).Info("Created worker pods", "count", n, "workers", describe.List(d.CreateWorkers))
 	}
 	return nil
 }
