@@ -2,6 +2,7 @@ package training
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -107,16 +108,25 @@ func TestDecisionsCostInProportionToTheWorkers(t *testing.T) {
 	}
 }
 
-// quickest is the shortest time of several in which the job is decided on and the change is told.
+// quickest is the least that processors work of several times that the job is decided on and the change is told.
 func (w *simulator) quickest() time.Duration {
 	best := time.Hour
 	for range 7 {
-		began := time.Now()
+		began := cpuTime()
 		d := Plan(w.o, w.now)
 		PaceOf(w.status(), &d.Status)
 		describe.EventsBetween(&w.o.Job.Spec, w.status(), &d.Status)
 		describe.MeasureChange(w.status(), &d.Status, d.Losses)
-		best = min(best, time.Since(began))
+		best = min(best, cpuTime()-began)
 	}
 	return best
+}
+
+// cpuTime is what the process has used of processors: the time that passes is also that of whoever else uses the machine.
+func cpuTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		panic(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,20 +28,39 @@ type Devices struct {
 	pluginapi.UnimplementedDevicePluginServer
 
 	resource corev1.ResourceName
-	count    int
 	folder   string // where the kubelet looks for sockets, as seen from outside of the node
 	log      io.Writer
 	fault    atomic.Pointer[string]
+
+	mu      sync.Mutex
+	count   int
+	resized chan struct{} // closed when the count changes
 }
 
 // Offer starts a device plugin for so many devices. Its errors are in the log.
 func (n *Node) Offer(resource corev1.ResourceName, count int, log io.Writer) *Devices {
 	d := &Devices{
-		resource: resource, count: count, log: log,
+		resource: resource, count: count, log: log, resized: make(chan struct{}),
 		folder: fmt.Sprintf("/proc/%d/root%s", n.first.Process.Pid, pluginapi.DevicePluginPath),
 	}
 	go d.serve(n.ended)
 	return d
+}
+
+// Resize changes how many devices there are. Pods that have one of those that go keep it.
+func (d *Devices) Resize(count int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.count = count
+	close(d.resized)
+	d.resized = make(chan struct{})
+}
+
+// size is how many devices there are, and a channel that is closed when they change.
+func (d *Devices) size() (int, <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.count, d.resized
 }
 
 // Fail has the plugin fail all that asks for a device from now on, and say why: the kubelet rejects the pod. Pods that have
@@ -111,17 +131,23 @@ func (*Devices) GetDevicePluginOptions(context.Context, *pluginapi.Empty) (*plug
 	return &pluginapi.DevicePluginOptions{}, nil
 }
 
-// ListAndWatch lists the devices, all of them healthy whatever befalls the plugin.
+// ListAndWatch lists the devices each time that they change, all of them healthy whatever befalls the plugin.
 func (d *Devices) ListAndWatch(_ *pluginapi.Empty, kubelet grpc.ServerStreamingServer[pluginapi.ListAndWatchResponse]) error {
-	devices := make([]*pluginapi.Device, d.count)
-	for i := range devices {
-		devices[i] = &pluginapi.Device{ID: strconv.Itoa(i), Health: pluginapi.Healthy}
+	for {
+		count, resized := d.size()
+		devices := make([]*pluginapi.Device, count)
+		for i := range devices {
+			devices[i] = &pluginapi.Device{ID: strconv.Itoa(i), Health: pluginapi.Healthy}
+		}
+		if err := kubelet.Send(&pluginapi.ListAndWatchResponse{Devices: devices}); err != nil {
+			return err
+		}
+		select {
+		case <-kubelet.Context().Done():
+			return nil
+		case <-resized:
+		}
 	}
-	if err := kubelet.Send(&pluginapi.ListAndWatchResponse{Devices: devices}); err != nil {
-		return err
-	}
-	<-kubelet.Context().Done()
-	return nil
 }
 
 // Allocate gives each container its devices, which need nothing of it, or fails.

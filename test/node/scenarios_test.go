@@ -9,7 +9,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -79,6 +81,37 @@ var _ = Describe("Training on a real node", func() {
 		a.await(4)
 		Expect(a.core()).To(Equal(core), "nobody of the core was created anew")
 		Expect(s.Read("a").Status.Restarts).To(BeZero(), "giving way is no restart")
+		lost, _ := a.lost()
+		Expect(lost).To(BeNumerically("<=", interval))
+		figures(a)
+	})
+
+	It("takes places that become free one after another in a few steps", func() {
+		const most = 8
+		DeferCleanup(func(ctx SpecContext) { resize(ctx, gpus) })
+		resize(s.Context(), 2)
+		a := train(s, "a", func(job *v1alpha1.ElasticTrainingJob) {
+			job.Spec.Checkpoint = v1alpha1.Checkpoint{}
+			job.Spec.MaxReplicas = most
+			job.Spec.Elasticity.Growth.CooldownSeconds = ptr.To[int32](30)
+			job.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("50m")
+		})
+		a.await(2)
+		slots := 2
+		Consistently(func() error {
+			slots++
+			devices.Resize(min(slots, most))
+			return nil
+		}).WithTimeout(30 * time.Second).WithPolling(5 * time.Second).Should(Succeed())
+		a.await(most)
+		sizes := 0
+		for _, l := range a.steps() {
+			if l.Event == "start" {
+				sizes++
+			}
+		}
+		Expect(sizes).To(BeNumerically("<=", 1+4), "the first start, and four changes of size for six places")
+		Expect(s.Read("a").Status.Restarts).To(BeZero(), "growing is no restart")
 		lost, _ := a.lost()
 		Expect(lost).To(BeNumerically("<=", interval))
 		figures(a)

@@ -59,15 +59,31 @@ var shared = suite.New(cluster.Options{GPUNodes: -1, SchedulePeriod: 100 * time.
 		}
 		DeferCleanup(func() { Expect(machine.Stop()).To(Succeed()) })
 		devices = machine.Offer(testutil.GPUResource, gpus, GinkgoWriter)
-		Eventually(func(g Gomega) {
-			n := &corev1.Node{}
-			g.Expect(w.Client.Get(ctx, client.ObjectKey{Name: machine.Name}, n)).To(Succeed())
-			g.Expect(n.Status.Conditions).To(ContainElement(And(
-				HaveField("Type", corev1.NodeReady), HaveField("Status", corev1.ConditionTrue))))
-			g.Expect(n.Status.Allocatable).To(HaveKeyWithValue(testutil.GPUResource, resource.MustParse(strconv.Itoa(gpus))))
-		}).Should(Succeed(), "the node is Ready, and has its GPUs")
+		Eventually(offer(ctx, w.Client)).Should(And(
+			HaveField("Conditions", ContainElement(And(
+				HaveField("Type", corev1.NodeReady), HaveField("Status", corev1.ConditionTrue)))),
+			HaveField("Allocatable", HaveKeyWithValue(testutil.GPUResource, resource.MustParse(strconv.Itoa(gpus))))),
+			"the node is Ready, and has its GPUs")
 		return nil
 	})
+
+// offer reads what the node says of itself.
+func offer(ctx context.Context, c client.Client) func() (corev1.NodeStatus, error) {
+	return func() (corev1.NodeStatus, error) {
+		n := &corev1.Node{}
+		err := c.Get(ctx, client.ObjectKey{Name: machine.Name}, n)
+		return n.Status, err
+	}
+}
+
+// resize changes how many GPUs the node has, and waits until it says so: the kubelet rejects a worker that has none, and its job
+// then avoids the node.
+func resize(ctx context.Context, count int) {
+	GinkgoHelper()
+	devices.Resize(count)
+	Eventually(offer(ctx, shared.World.Client)).WithTimeout(time.Minute).Should(
+		HaveField("Allocatable", HaveKeyWithValue(testutil.GPUResource, resource.MustParse(strconv.Itoa(count)))))
+}
 
 // images are that of the example, on our base in place of PyTorch's, and that of MPI jobs.
 func images(ctx context.Context) ([]node.Image, error) {

@@ -73,6 +73,22 @@ type Departure struct {
 	Node                        string
 }
 
+// CheckpointDone is the number of the annotation of that name; 0 for none.
+func CheckpointDone(pod *corev1.Pod) int64 { return numberIn(pod, v1alpha1.AnnotationCheckpointDone) }
+
+// numberIn is the number in an annotation; 0 for none.
+func numberIn(pod *corev1.Pod, annotation string) int64 {
+	word, there := pod.Annotations[annotation]
+	if !there {
+		return 0
+	}
+	n, err := strconv.ParseInt(word, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // ReadWorker reads a pod that is known to be the worker of that index.
 func ReadWorker(pod *corev1.Pod, index int32) Worker {
 	w := Worker{
@@ -94,15 +110,9 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 	for _, gate := range pod.Spec.SchedulingGates {
 		w.Gates = append(w.Gates, gate.Name)
 	}
-	for key, to := range map[string]*int64{
-		v1alpha1.AnnotationProgress:            &w.Progress,
-		v1alpha1.AnnotationCheckpointRequested: &w.CheckpointRequested,
-		v1alpha1.AnnotationCheckpointDone:      &w.CheckpointDone,
-	} {
-		if n, err := strconv.ParseInt(pod.Annotations[key], 10, 64); err == nil {
-			*to = n
-		}
-	}
+	w.Progress = numberIn(pod, v1alpha1.AnnotationProgress)
+	w.CheckpointRequested = numberIn(pod, v1alpha1.AnnotationCheckpointRequested)
+	w.CheckpointDone = CheckpointDone(pod)
 	for _, c := range pod.Status.Conditions {
 		if c.Status != corev1.ConditionTrue {
 			continue

@@ -19,22 +19,46 @@ const (
 	workerNum   = "VC_WORKER_NUM"
 )
 
+const (
+	// variableLimit is what one variable may have, with some to spare: Linux starts no program with more than 128 KiB in one
+	// (MAX_ARG_STRLEN).
+	variableLimit = 120 << 10
+	// filesLimit is what the ConfigMap may have, with some to spare: the API server takes 1 MiB.
+	filesLimit = 1000 << 10
+)
+
 // HostsName is the name of the ConfigMap that lists the workers of a job.
 func HostsName(job string) string { return job + "-hosts" }
 
 // ShortHost is the name of worker i within its namespace, as Volcano's hosts files have it.
 func ShortHost(job string, i int32) string { return WorkerName(job, i) + "." + ServiceName(job) }
 
-// HostFiles is the content of that ConfigMap for workers of rising indices from 0 on. Files: hosts has one host per
-// line, hostfile the same with Open MPI's slots, master.host and worker.host are Volcano's. The other keys become variables.
-func HostFiles(job string, indices []int32, slots func(i int32) int64) map[string]string {
+// lengthOfLists is how long a list of the names of so many workers is, each with a separator.
+func lengthOfLists(job string, workers int32) int {
+	length := 0
+	for i := range workers {
+		length += len(ShortHost(job, i)) + 1
+	}
+	return length
+}
+
+// fitsVariable is true if the names of so many workers fit into a variable. It is asked with the maximum of an attempt, so that
+// all of its workers get the list in the same way.
+func fitsVariable(job string, workers int32) bool {
+	return lengthOfLists(job, workers) <= variableLimit
+}
+
+// HostFiles is the content of that ConfigMap for workers of rising indices from 0 on, of an attempt with so many at most. Files:
+// hosts has one host per line, hostfile the same with Open MPI's slots, master.host and worker.host are Volcano's. The other
+// keys become variables. What does not fit is empty, or says where to look.
+func HostFiles(job string, indices []int32, maximum int32, slots func(i int32) int64) map[string]string {
 	names, lines := make([]string, len(indices)), &strings.Builder{}
 	for n, i := range indices {
 		names[n] = ShortHost(job, i)
 		fmt.Fprintf(lines, "%s slots=%d\n", names[n], slots(i))
 	}
 	master, workers := names[:1], names[1:]
-	return map[string]string{
+	files := map[string]string{
 		"hosts":       strings.Join(names, "\n") + "\n",
 		"hostfile":    lines.String(),
 		"master.host": strings.Join(master, "\n"),
@@ -44,6 +68,15 @@ func HostFiles(job string, indices []int32, slots func(i int32) int64) map[strin
 		workerHosts:   strings.Join(workers, ","),
 		workerNum:     strconv.Itoa(len(workers)),
 	}
+	if !fitsVariable(job, maximum) {
+		files[workerHosts] = "" // No variable refers to it.
+	}
+	const lists = 3 // hosts, hostfile and worker.host
+	if slotsLength := len(" slots=999") * int(maximum); lists*lengthOfLists(job, maximum)+slotsLength > filesLimit {
+		elsewhere := "# The names are too long for this file: read them in hostfile.\n"
+		files["hosts"], files["worker.host"] = elsewhere, elsewhere
+	}
+	return files
 }
 
 // PlainEnv returns the variables of worker i's containers in a job without torchrun: Volcano's, and JAX's, which count the core.
@@ -59,12 +92,15 @@ func PlainEnv(job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus,
 	vars := []corev1.EnvVar{
 		{Name: "VC_TASK_INDEX", Value: inTask},
 		{Name: "VK_TASK_INDEX", Value: inTask},
-		listed(masterHosts, masterHosts), listed(masterNum, masterNum),
-		listed(workerHosts, workerHosts), listed(workerNum, workerNum),
+		listed(masterHosts, masterHosts), listed(masterNum, masterNum), listed(workerNum, workerNum),
 		{Name: "JAX_COORDINATOR_ADDRESS", Value: fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), PortOf(job))},
 		{Name: "JAX_NUM_PROCESSES", Value: strconv.Itoa(int(attempt.MinReplicas))},
 		{Name: "JAX_PROCESS_ID", Value: strconv.Itoa(int(i))},
 	}
+	if !fitsVariable(job.Name, attempt.MaxReplicas) {
+		return vars // A list that is missing is noticed, and one that is cut off or empty is not. Files have it.
+	}
+	vars = append(vars, listed(workerHosts, workerHosts))
 	if i == 0 {
 		vars = append(vars, listed("MPI_HOST", workerHosts))
 	}

@@ -3,6 +3,7 @@ package rendezvous
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,7 +172,7 @@ func TestPlainEnv(t *testing.T) {
 func TestHosts(t *testing.T) {
 	g := NewWithT(t)
 	slots := func(i int32) int64 { return int64(8 - i) }
-	g.Expect(HostFiles("ctr", []int32{0, 1, 5}, slots)).To(Equal(map[string]string{
+	g.Expect(HostFiles("ctr", []int32{0, 1, 5}, 6, slots)).To(Equal(map[string]string{
 		"hosts":           "ctr-worker-0.ctr-workers\nctr-worker-1.ctr-workers\nctr-worker-5.ctr-workers\n",
 		"hostfile":        "ctr-worker-0.ctr-workers slots=8\nctr-worker-1.ctr-workers slots=7\nctr-worker-5.ctr-workers slots=3\n",
 		"master.host":     "ctr-worker-0.ctr-workers",
@@ -179,7 +180,52 @@ func TestHosts(t *testing.T) {
 		"VC_MASTER_HOSTS": "ctr-worker-0.ctr-workers", "VC_MASTER_NUM": "1",
 		"VC_WORKER_HOSTS": "ctr-worker-1.ctr-workers,ctr-worker-5.ctr-workers", "VC_WORKER_NUM": "2",
 	}))
-	alone := HostFiles("ctr", []int32{0}, slots)
+	alone := HostFiles("ctr", []int32{0}, 1, slots)
 	g.Expect(alone["VC_WORKER_HOSTS"]).To(BeEmpty())
 	g.Expect(alone["VC_WORKER_NUM"]).To(Equal("0"))
+}
+
+// Linux starts no container whose variable has more than 128 KiB, and the API server takes no ConfigMap of more than 1 MiB.
+func TestListsOfTheLargestJobsAreInFilesThatCanBeStored(t *testing.T) {
+	const largest = 4096
+	indices := make([]int32, largest)
+	for i := range indices {
+		indices[i] = int32(i)
+	}
+	for name, longest := range map[string]bool{"ctr-main-traffic": false, strings.Repeat("x", 51): true} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			j := job()
+			j.Name, j.Spec.Framework.Type = name, v1alpha1.FrameworkCustom
+			attempt := &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: largest}
+			files := HostFiles(name, indices, largest, func(int32) int64 { return 8 })
+			size := 0
+			for key, content := range files {
+				size += len(key) + len(content)
+			}
+			g.Expect(size).To(BeNumerically("<", 1<<20))
+			g.Expect(strings.Count(files["hostfile"], "\n")).To(Equal(largest), "this file is complete in any case")
+			g.Expect(strings.Contains(files["worker.host"], "read them in hostfile")).To(Equal(longest))
+			g.Expect(strings.Contains(files["hosts"], "read them in hostfile")).To(Equal(longest))
+			for _, v := range PlainEnv(j, attempt, 0) {
+				g.Expect(v.Name).NotTo(BeElementOf("VC_WORKER_HOSTS", "MPI_HOST"), "a list that is not there is noticed")
+				if v.ValueFrom != nil {
+					g.Expect(len(files[v.ValueFrom.ConfigMapKeyRef.Key])).To(BeNumerically("<", 128<<10), v.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestListsThatFitAreInVariables(t *testing.T) {
+	g := NewWithT(t)
+	j := job()
+	attempt := &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: 2000}
+	var names []string
+	for _, v := range PlainEnv(j, attempt, 0) {
+		names = append(names, v.Name)
+	}
+	g.Expect(names).To(ContainElements("VC_WORKER_HOSTS", "MPI_HOST"))
+	g.Expect(HostFiles("ctr", []int32{0, 1}, 2000, func(int32) int64 { return 1 })).To(
+		HaveKeyWithValue("VC_WORKER_HOSTS", "ctr-worker-1.ctr-workers"), "whatever surplus runs")
 }

@@ -84,7 +84,7 @@ func (b Blueprint) HostFiles(surplus []int32) map[string]string {
 		return rendezvous.ProcessesPerWorker(b.Attempt, trainer, b.Claims.CountFor(trainer).Devices)
 	}
 	master, others := slots(0), slots(1)
-	return rendezvous.HostFiles(b.Job.Name, append(indices, surplus...), func(i int32) int64 {
+	return rendezvous.HostFiles(b.Job.Name, append(indices, surplus...), b.Attempt.MaxReplicas, func(i int32) int64 {
 		if i == 0 {
 			return master
 		}
