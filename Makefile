@@ -35,8 +35,8 @@ OBJECT_STORE ?=
 SCALE ?= 300
 POOLS ?= 8,12,16,20,24,28,32,36,40
 STRATEGIES ?=
-# Of make bench-sizing: by which tasks are drawn; the next three are tried as well.
-SEED ?= 1
+# Of make bench-sizing: by which tasks are drawn, with commas; those of the page by default.
+SEEDS ?=
 ONESHOT ?=
 # Of make bench-giveway: newcomers under each pair of actions.
 TRIALS ?= 60
@@ -324,9 +324,14 @@ bench-merge: build ## Compare who starts merges, and write docs/benchmarks/merge
 	@$(call build,bench-merge,./test/perf/merge)
 	exec $(BIN)/bench-merge -scale='$(SCALE)' -pools='$(POOLS)' -strategies='$(STRATEGIES)' -operator='$(BIN)/tideline'
 
+.PHONY: bench-merge-line
+bench-merge-line: ## Compare ways to start merges on few machines, with the real planners, and write docs/benchmarks/merge.md; a quarter of an hour.
+	@go run ./test/perf/mergeline -commit="$$(git describe --always --dirty)"
+
 .PHONY: bench-sizing
-bench-sizing: ## Compare what containers should request, and write docs/benchmarks/sizing.md: SEED.
-	@go -C test/perf/sizing run . -seed='$(SEED)' -page='$(CURDIR)/docs/benchmarks/sizing.md'
+bench-sizing: ## Compare what containers should request, and write docs/benchmarks/sizing.md: SEEDS; minutes.
+	@exec nice -n 10 go -C test/perf/sizing run . -seeds='$(SEEDS)' -commit="$$(git log -1 --format=%h -- internal/usage test/perf/sizing)" \
+		-page='$(CURDIR)/docs/benchmarks/sizing.md'
 
 .PHONY: bench-growth
 bench-growth: ## Compare ways to grow under churn, with the real planners, and write docs/benchmarks/growth.md; minutes.

@@ -20,6 +20,8 @@ const (
 	ReasonInLine = "InLine"
 	// ReasonAsking: the merge is the head of the line and asks Volcano for its place.
 	ReasonAsking = "Asking"
+	// ReasonGoingAhead: the merge asks before the head of the line, which waits for room and loses nothing by it.
+	ReasonGoingAhead = "GoingAhead"
 	// ReasonNeverFits: the merge asks for more than its pool could ever give, and is set aside until queue or nodes change.
 	ReasonNeverFits = "NeverFits"
 	// ReasonMerging: all pods of the core run.

@@ -115,6 +115,13 @@ type MergeRun struct {
 	// RunTime is when all pods of the core were seen to run; runTimeoutSeconds counts from here.
 	// +optional
 	RunTime *metav1.Time `json:"runTime,omitempty"`
+	// ExpectedEndTime is when the run should end, by what earlier runs took or, where that is unknown, by runTimeoutSeconds; absent
+	// before its pods are placed.
+	// +optional
+	ExpectedEndTime *metav1.Time `json:"expectedEndTime,omitempty"`
+	// Ahead says why the attempt asked before the head of the line; absent for one that asked as the head.
+	// +optional
+	Ahead *MergeAhead `json:"ahead,omitempty"`
 	// Outcome of the attempt; empty until it ended. Its pods are being deleted then.
 	// +optional
 	Outcome MergeOutcome `json:"outcome,omitempty"`
@@ -129,6 +136,19 @@ type MergeRun struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+}
+
+// MergeAhead names the head that a merge went ahead of, and says why the head loses nothing by it.
+type MergeAhead struct {
+	// Head is the merge that waited for room.
+	Head GangRef `json:"head"`
+	// HeadTime is when the head should have room; absent if that may be at any moment.
+	// +optional
+	HeadTime *metav1.Time `json:"headTime,omitempty"`
+	// EndTime is when the merge should end at the latest, if that is before HeadTime; absent for one that uses room which the head
+	// does not need.
+	// +optional
+	EndTime *metav1.Time `json:"endTime,omitempty"`
 }
 
 // MergeResult is a run that ended.
@@ -276,6 +296,9 @@ type MergeJobStatus struct {
 	// SetAside is the last time that the merge was set aside; absent once it was placed.
 	// +optional
 	SetAside *MergeSetAside `json:"setAside,omitempty"`
+	// AheadRetryTime is when a merge that Volcano did not place at once may go ahead of a head again; absent for every other merge.
+	// +optional
+	AheadRetryTime *metav1.Time `json:"aheadRetryTime,omitempty"`
 	// RunNow is the last value of annotation tideline.io/run-now for which a run began.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256

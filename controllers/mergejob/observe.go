@@ -88,7 +88,8 @@ func (r *Reconciler) observeJob(
 	key := client.ObjectKeyFromObject(object)
 	job := &merging.Job{
 		Object: object, Profile: profile, Store: r.stores.lastSighting(object), Verdict: r.Arbiter.MergeVerdict(key),
-		Problem: r.memory.currentProblem(object), ClaimsChanged: r.changes.claimsOf(object.Namespace),
+		Problem: r.memory.currentProblem(object), Past: merging.PastIn(object.Status.History),
+		ClaimsChanged: r.changes.claimsOf(object.Namespace),
 	}
 	if usage := r.Usage; usage.IsCollecting() {
 		known := usage.TaskHistory(object.Namespace, v1alpha1.MergeJobKind, object.Name)

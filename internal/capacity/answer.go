@@ -38,25 +38,36 @@ func (m *Model) Ask(g *Gang) Answer {
 		return Answer{Unknown: unknown}
 	}
 	a := m.compile(&g.Shape)
-	answer := Answer{Free: m.sumVectors(g, &a, freeOn), Nodes: len(a.nodes)}
-	limit, room := answer.Free, m.gangRoom(g, &a, freeOn)
+	answer := Answer{Free: m.sumVectors(g, a, false), Nodes: len(a.nodes)}
+	limit, fitting := answer.Free, m.roomOf(g, a)
 	left, headroom := m.headroom(g)
-	if answer.QueueLimit = headroom < room; answer.QueueLimit {
+	if answer.QueueLimit = headroom < fitting; answer.QueueLimit {
 		limit = left
 	}
-	answer.Largest = min(room, headroom)
+	answer.Largest = min(fitting, headroom)
 	answer.Fits = answer.Largest >= g.Workers
 	answer.Short = shortfall(g, limit)
 	if !answer.Fits && m.fitsSoon(g) {
-		answer.Leaving = m.leavingFor(g, &a, answer.Free)
+		answer.Leaving = m.leavingFor(g, a, answer.Free)
 	}
 	return answer
+}
+
+// largest is how many of the gang's workers could be placed now; 0 for a gang that the model does not cover.
+func (m *Model) largest(g *Gang) int32 {
+	if g.beyondModel() != "" {
+		return 0
+	}
+	if _, headroom := m.headroom(g); headroom > 0 {
+		return min(m.roomOf(g, m.compile(&g.Shape)), headroom)
+	}
+	return 0
 }
 
 // leavingFor is what leaving pods hold of what the gang asks for: on its nodes or, if nothing there, of its queue's limit.
 func (m *Model) leavingFor(g *Gang, a *ask, free Amounts) Amounts {
 	sum := Amounts{}
-	for name, amount := range m.sumVectors(g, a, soonOn) {
+	for name, amount := range m.sumVectors(g, a, true) {
 		if more := amount - free[name]; more > 0 {
 			sum[name] = more
 		}
@@ -82,7 +93,7 @@ func (m *Model) fitsNow(g *Gang) bool {
 		return false
 	}
 	a := m.compile(&g.Shape)
-	return m.hasRoom(g, &a, freeOn)
+	return m.roomNow(g, a) >= g.Workers
 }
 
 // fitsSoon is true for a gang that fits once leaving pods are gone.
@@ -91,7 +102,7 @@ func (m *Model) fitsSoon(g *Gang) bool {
 		return false
 	}
 	a := m.compile(&g.Shape)
-	return m.withinLimit(g, &crowd{}) && m.hasRoom(g, &a, soonOn)
+	return m.withinLimit(g, &crowd{}) && m.roomSoon(g, a) >= g.Workers
 }
 
 // shortfall is what the whole gang asks for beyond the limit.
@@ -125,8 +136,9 @@ func (a *ask) countRoom(vector func(*node) []int64) int32 {
 	return int32(n)
 }
 
-// sumVectors adds up a vector over the nodes that take any of the gang's workers, for each resource that the gang asks for.
-func (m *inventory) sumVectors(g *Gang, a *ask, vector func(*node) []int64) Amounts {
+// sumVectors adds up what is free, or what will be soon, on the nodes that take any of the gang's workers, for each resource that
+// the gang asks for.
+func (m *inventory) sumVectors(g *Gang, a *ask, soon bool) Amounts {
 	nodes := a.nodes // Workers in Apart may have other nodes, some of them the same: each node counts once.
 	if len(g.Apart) > 0 {
 		nodes = slices.Clone(nodes)
@@ -140,20 +152,38 @@ func (m *inventory) sumVectors(g *Gang, a *ask, vector func(*node) []int64) Amou
 			}
 		}
 	}
-	sum := Amounts{}
+	total := Amounts{}
 	for name, amount := range g.requestsOf(g.Workers) {
 		if amount <= 0 {
 			continue
 		}
-		var free int64
-		if at, known := m.index[name]; known {
-			for _, n := range nodes {
-				free += max(0, vector(n)[at])
+		at, known := m.index[name]
+		switch {
+		case !known:
+			total[name] = 0
+		case len(g.Apart) > 0:
+			total[name] = m.sumOf(nodes, at, soon)
+		default:
+			key := sum{constraints: a.constraints, at: at, soon: soon}
+			if _, summed := m.sums[key]; !summed {
+				m.sums[key] = m.sumOf(nodes, at, soon)
 			}
+			total[name] = m.sums[key]
 		}
-		sum[name] = free
 	}
-	return sum
+	return total
+}
+
+// sumOf adds up what is free of one resource, or what will be soon, on some nodes.
+func (o *occupancy) sumOf(nodes []*node, at int, soon bool) (total int64) {
+	vectors := o.free
+	if soon {
+		vectors = o.soon
+	}
+	for _, n := range nodes {
+		total += max(0, vectors[n.number*o.width+at])
+	}
+	return total
 }
 
 // headroom is what the gang's queue may still take of each resource that the gang asks for, and how many workers that is. It is
@@ -208,12 +238,7 @@ func (g *Gang) comesBefore(o *Gang) int {
 // clone is a model in which workers can be placed without changing this one.
 func (m *Model) clone() *Model {
 	c := *m // What placing does not change is shared.
-	c.nodes = slices.Clone(m.nodes)
-	for i := range c.nodes {
-		c.nodes[i].free, c.nodes[i].soon = slices.Clone(m.nodes[i].free), slices.Clone(m.nodes[i].soon)
-	}
-	c.allowed, c.held = map[string][]*node{}, map[string][]Holder{}
-	c.queues = maps.Clone(m.queues)
+	c.occupancy, c.held, c.queues = m.share(), map[string][]Holder{}, maps.Clone(m.queues)
 	return &c
 }
 
@@ -222,9 +247,9 @@ func (m *Model) clone() *Model {
 func (m *Model) placeIfFits(g *Gang) bool {
 	switch {
 	case m.fitsNow(g):
-		m.placeWorkers(g, g.Workers, freeOn)
+		m.placeWorkers(g, g.Workers, m.freeOn)
 	case m.fitsSoon(g):
-		m.placeWorkers(g, g.Workers, soonOn)
+		m.placeWorkers(g, g.Workers, m.soonOn)
 	default:
 		return false
 	}
@@ -238,15 +263,16 @@ func (m *Model) placeWorkers(g *Gang, n int32, vector func(*node) []int64) {
 	m.allocate(g, n)
 	for i := range g.Apart[:min(len(g.Apart), int(n))] {
 		one := m.compile(&g.Apart[i])
-		if seat := m.bestNode(&one, &a, vector); seat != nil {
-			one.placeOn(seat, 1)
+		if seat := m.bestNode(one, a, vector); seat != nil {
+			m.place(one, seat, 1)
 		}
 		n--
 	}
 	for _, node := range a.nodes {
-		here := a.countFitting(vector(node), n)
-		a.placeOn(node, here)
-		n -= here
+		if here := a.countFitting(vector(node), n); here > 0 {
+			m.place(a, node, here)
+			n -= here
+		}
 	}
 }
 

@@ -87,12 +87,6 @@ func (m *Model) chooseModels(waiting []*Gang, verdicts map[types.NamespacedName]
 	}
 }
 
-// freeOn, soonOn and allOf select a vector of a node: what is free now, what will be free once leaving pods are gone, and what
-// the node has.
-func freeOn(n *node) []int64 { return n.free }
-func soonOn(n *node) []int64 { return n.soon }
-func allOf(n *node) []int64  { return n.all }
-
 // gangRoom is how many of the gang's workers fit on the nodes by one of their vectors. Workers in Apart are placed first.
 func (m *inventory) gangRoom(g *Gang, a *ask, vector func(*node) []int64) int32 {
 	if len(g.Apart) == 0 {
@@ -101,7 +95,7 @@ func (m *inventory) gangRoom(g *Gang, a *ask, vector func(*node) []int64) int32 
 	beside := newOverlay(vector)
 	for i := range g.Apart {
 		one := m.compile(&g.Apart[i])
-		seat := m.bestNode(&one, a, beside.vectorOf)
+		seat := m.bestNode(one, a, beside.vectorOf)
 		if seat == nil {
 			return int32(i)
 		}
@@ -110,12 +104,37 @@ func (m *inventory) gangRoom(g *Gang, a *ask, vector func(*node) []int64) int32 
 	return int32(min(int64(a.countRoom(beside.vectorOf))+int64(len(g.Apart)), math.MaxInt32))
 }
 
-// hasRoom is true if the whole gang fits on the nodes by one of their vectors.
-func (m *inventory) hasRoom(g *Gang, a *ask, vector func(*node) []int64) bool {
-	if len(g.Apart) > 0 && a.countRoom(vector) < g.Workers-int32(len(g.Apart)) {
-		return false // The others do not even fit alone. This saves placing the workers in Apart one by one.
+// roomNow is gangRoom by what is free now, and roomSoon by what will be free once leaving pods are gone. Gangs of one shape share
+// the answer.
+func (m *Model) roomNow(g *Gang, a *ask) int32 {
+	return m.knownRoom(g, a, room{worker: a.worker}, m.freeOn)
+}
+
+func (m *Model) roomSoon(g *Gang, a *ask) int32 {
+	return m.knownRoom(g, a, room{worker: a.worker, soon: true}, m.soonOn)
+}
+
+func (m *Model) knownRoom(g *Gang, a *ask, key room, vector func(*node) []int64) int32 {
+	alone, known := m.rooms[key]
+	if !known {
+		alone = a.countRoom(vector)
+		m.rooms[key] = alone
 	}
-	return m.gangRoom(g, a, vector) >= g.Workers
+	if len(g.Apart) == 0 {
+		return alone
+	}
+	if alone < g.Workers-int32(len(g.Apart)) {
+		return min(alone, g.Workers-1) // The others do not even fit alone.
+	}
+	return m.gangRoom(g, a, vector)
+}
+
+// roomOf is gangRoom by what is free now, exactly also for a gang that does not fit.
+func (m *Model) roomOf(g *Gang, a *ask) int32 {
+	if len(g.Apart) == 0 {
+		return m.roomNow(g, a)
+	}
+	return m.gangRoom(g, a, m.freeOn)
 }
 
 // overlay is a vector of the nodes from which placed workers are subtracted. It copies only the nodes that change.
@@ -184,12 +203,6 @@ func (a *ask) subtractFrom(vector []int64, n int32) {
 	}
 }
 
-// placeOn places n workers on a node.
-func (a *ask) placeOn(on *node, n int32) {
-	a.subtractFrom(on.free, n)
-	a.subtractFrom(on.soon, n)
-}
-
 // victimsOfShapes finds ranked victims for a gang of several shapes, with no victim that is not needed. Victims are the fewest
 // for each shape in turn, but not always for the whole gang.
 func (m *Model) victimsOfShapes(g *Gang, rank map[*Pod]int64) []*Pod {
@@ -210,24 +223,24 @@ func (m *Model) victimsInTurn(g *Gang, rank map[*Pod]int64) []*Pod {
 		single := *g
 		single.Shape, single.Apart, single.Workers = g.Apart[i], nil, 1
 		one := rest.compile(&single.Shape)
-		more := rest.cheapestVictims(&single, &one, rank)
+		more := rest.cheapestVictims(&single, one, rank)
 		rest.removeSurplus(more)
-		seat := rest.bestNode(&one, &worker, soonOn)
+		seat := rest.bestNode(one, worker, rest.soonOn)
 		if seat == nil {
 			return nil
 		}
-		one.placeOn(seat, 1)
+		rest.place(one, seat, 1)
 		rest.allocate(&single, 1)
 		chosen = append(chosen, more...)
 	}
-	return append(chosen, rest.cheapestVictims(&others, &worker, rank)...)
+	return append(chosen, rest.cheapestVictims(&others, worker, rank)...)
 }
 
 // firstVictims is the shortest prefix of the ranked surplus, in the order of victims, with which the gang fits; all of it if
 // that is not enough.
 func (m *Model) firstVictims(g *Gang, rank map[*Pod]int64) []*Pod {
 	all, a := slices.SortedFunc(maps.Keys(rank), comparePods), m.compile(&g.Shape)
-	enough := sort.Search(len(all), func(n int) bool { return m.fitsWithout(g, &a, m.newCrowd(all[:n+1])) })
+	enough := sort.Search(len(all), func(n int) bool { return m.fitsWithout(g, a, m.newCrowd(all[:n+1])) })
 	return all[:min(enough+1, len(all))]
 }
 
@@ -236,13 +249,13 @@ func (m *Model) firstVictims(g *Gang, rank map[*Pod]int64) []*Pod {
 func (m *Model) withoutUnneeded(g *Gang, chosen []*Pod) []*Pod {
 	slices.SortFunc(chosen, comparePods)
 	a, gone := m.compile(&g.Shape), m.newCrowd(chosen)
-	if !m.fitsWithout(g, &a, gone) {
+	if !m.fitsWithout(g, a, gone) {
 		return nil
 	}
 	for i := len(chosen) - 1; i >= 0; i-- {
 		one := []*Pod{chosen[i]}
 		m.part(gone, one)
-		if m.fitsWithout(g, &a, gone) {
+		if m.fitsWithout(g, a, gone) {
 			chosen = slices.Delete(chosen, i, i+1)
 		} else {
 			m.join(gone, one)
@@ -258,7 +271,7 @@ func (m *inventory) podsOf(all []Surplus) map[types.UID]*Pod {
 		pods[s.UID] = nil
 	}
 	for i := range m.nodes {
-		for _, p := range m.nodes[i].surplus {
+		for _, p := range m.surplus[i] {
 			if _, is := pods[p.Surplus.UID]; is {
 				pods[p.Surplus.UID] = p
 			}
@@ -269,30 +282,21 @@ func (m *inventory) podsOf(all []Surplus) map[types.UID]*Pod {
 
 // removeSurplus takes surplus off its nodes and out of its queues' allocations.
 func (m *Model) removeSurplus(victims []*Pod) {
-	gone := make(map[*Pod]bool, len(victims))
+	m.write()
+	m.surplus, m.inQueue = slices.Clone(m.surplus), maps.Clone(m.inQueue) // Clones share them.
 	for _, p := range victims {
-		gone[p] = true
-	}
-	for i := range m.nodes {
-		n := &m.nodes[i]
-		if !slices.ContainsFunc(n.surplus, func(p *Pod) bool { return gone[p] }) {
+		there := &m.surplus[p.on.number]
+		if !slices.Contains(*there, p) {
 			continue
 		}
-		n.surplus = slices.DeleteFunc(slices.Clone(n.surplus), func(p *Pod) bool {
-			if !gone[p] {
-				return false
-			}
-			m.release(n.free, p)
-			m.release(n.soon, p)
-			q := m.queues[p.Queue]
-			q.Allocated = maps.Clone(q.Allocated)
-			for name, amount := range p.Requests {
-				if q.Allocated != nil {
-					q.Allocated[name] -= amount
-				}
-			}
-			m.queues[p.Queue] = q
-			return true
-		})
+		*there, m.inQueue[p.Queue] = dropPod(*there, p), dropPod(m.inQueue[p.Queue], p)
+		m.release(m.freeOn(p.on), p)
+		m.release(m.soonOn(p.on), p)
+		m.deallocate(p.Queue, p.Requests)
 	}
+}
+
+// dropPod returns a copy of the pods without one of them.
+func dropPod(pods []*Pod, one *Pod) []*Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p *Pod) bool { return p == one })
 }

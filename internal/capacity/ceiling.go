@@ -1,8 +1,8 @@
 package capacity
 
 import (
-	"encoding/json"
-	"slices"
+	"strconv"
+	"strings"
 )
 
 // ceilings caches the answers of CeilingFor by gangKey.
@@ -37,10 +37,11 @@ func (m *Model) CeilingFor(g *Gang) *Answer {
 // emptyModel is the model with nothing running.
 func (m *Model) emptyModel() *Model {
 	e := m.clone()
-	e.outgoing = nil
+	e.outgoing, e.occupancy = nil, newOccupancy(len(m.nodes), len(m.names))
 	for i := range e.nodes {
 		n := &e.nodes[i]
-		n.free, n.soon, n.surplus = slices.Clone(n.all), slices.Clone(n.all), nil
+		copy(e.freeOn(n), n.all)
+		copy(e.soonOn(n), n.all)
 	}
 	for name, q := range e.queues {
 		q.Allocated = nil
@@ -51,9 +52,11 @@ func (m *Model) emptyModel() *Model {
 
 // gangKey is a key of everything that decides whether the gang fits into an empty cluster.
 func (g *Gang) gangKey() string {
-	key, err := json.Marshal([]any{g.Queue, g.Workers, &g.Shape, g.Apart})
-	if err != nil {
-		return "" // Marshalling types of the API never fails.
+	_, worker := g.Shape.keys()
+	words := []string{g.Queue, strconv.Itoa(int(g.Workers)), g.beyondModel(), worker}
+	for i := range g.Apart {
+		_, worker = g.Apart[i].keys()
+		words = append(words, worker)
 	}
-	return string(key)
+	return strings.Join(words, "\n")
 }

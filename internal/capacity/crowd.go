@@ -13,6 +13,8 @@ type crowd struct {
 	freed [][]int64
 	// books is what they hold of each queue's limit.
 	books map[string]Amounts
+	// version changes with whatever joins or parts, so that answers about the crowd can be cached.
+	version int
 }
 
 // newCrowd gathers pods; each counts once.
@@ -56,23 +58,24 @@ func (m *inventory) part(c *crowd, pods []*Pod) {
 
 // tally adds what a pod holds to the sums, times 1 or -1.
 func (m *inventory) tally(c *crowd, p *Pod, times int64) {
+	c.version++
 	if c.books[p.Queue] == nil {
 		c.books[p.Queue] = Amounts{}
 	}
 	for name, amount := range p.Requests {
 		c.books[p.Queue][name] += times * amount
 	}
-	i, known := m.number[p.Node]
-	if !known {
+	if p.on == nil {
 		return
 	}
-	if c.freed[i] == nil {
-		c.freed[i] = make([]int64, len(m.names))
+	freed := &c.freed[p.on.number]
+	if *freed == nil {
+		*freed = make([]int64, len(m.names))
 	}
-	for name, amount := range p.heldByPod() {
-		if at, known := m.index[name]; known {
-			c.freed[i][at] += times * amount
-		}
+	if times > 0 {
+		m.release(*freed, p)
+	} else {
+		m.subtract(*freed, p)
 	}
 }
 
@@ -82,10 +85,10 @@ func (m *inventory) vectorWithout(c *crowd) func(*node) []int64 {
 	return func(n *node) []int64 {
 		freed := c.freed[n.number]
 		if freed == nil {
-			return n.soon
+			return m.soonOn(n)
 		}
-		for i := range sum {
-			sum[i] = n.soon[i] + freed[i]
+		for i, soon := range m.soonOn(n) {
+			sum[i] = soon + freed[i]
 		}
 		return sum
 	}
@@ -93,7 +96,15 @@ func (m *inventory) vectorWithout(c *crowd) func(*node) []int64 {
 
 // fitsWithout is true if the gang fits once the crowd and the leaving pods are gone.
 func (m *Model) fitsWithout(g *Gang, a *ask, c *crowd) bool {
-	return m.withinLimit(g, c) && m.hasRoom(g, a, m.vectorWithout(c))
+	if !m.withinLimit(g, c) {
+		return false
+	}
+	// Gangs that may take the same crowd share the answer, as they do for the room that is free.
+	key := room{worker: a.worker, soon: true, without: c, version: c.version}
+	if alone, known := m.rooms[key]; known && len(g.Apart) == 0 {
+		return alone >= g.Workers
+	}
+	return m.knownRoom(g, a, key, m.vectorWithout(c)) >= g.Workers
 }
 
 // withinLimit is true if the limit of the gang's queue allows the gang once the crowd and the leaving pods are gone.

@@ -34,7 +34,7 @@ func (m *Model) ShareFairly(
 			told[v.Job] = verdict
 		}
 		if len(victims) > 0 {
-			rest.placeWorkers(g, g.Workers, soonOn)
+			rest.placeWorkers(g, g.Workers, rest.soonOn)
 			served = append(served, g)
 		}
 	}
@@ -45,16 +45,14 @@ func (m *Model) ShareFairly(
 // keepsShare subtracts claimed surplus from it.
 func (m *Model) vacate(surplus types.UID) {
 	m.claimed[surplus] = true
+	m.write()
 	for i := range m.nodes {
-		for _, p := range m.nodes[i].surplus {
+		soon := m.soonOn(&m.nodes[i])
+		for _, p := range m.surplus[i] {
 			if p.Surplus.UID != surplus {
 				continue
 			}
-			for name, amount := range p.heldByPod() {
-				if at, known := m.index[name]; known {
-					m.nodes[i].soon[at] += amount
-				}
-			}
+			m.release(soon, p)
 			return
 		}
 	}

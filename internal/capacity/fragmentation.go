@@ -30,7 +30,7 @@ func (m *inventory) MeasureFragmentation(resource corev1.ResourceName, mix []Dra
 	var f Fragmentation
 	if at, known := m.index[resource]; known {
 		for i := range m.nodes {
-			f.Free += max(0, m.nodes[i].free[at])
+			f.Free += max(0, m.freeOn(&m.nodes[i])[at])
 		}
 	}
 	for i := range mix {
@@ -45,7 +45,7 @@ func (m *inventory) MeasureFragmentation(resource corev1.ResourceName, mix []Dra
 		}
 		var usable int64
 		a := m.compile(&d.Shape)
-		if room := a.countRoom(freeOn); room >= d.Workers {
+		if room := a.countRoom(m.freeOn); room >= d.Workers {
 			usable = int64(room) * each
 		}
 		f.Unusable += d.Weight * (1 - float64(usable)/float64(f.Free))

@@ -46,7 +46,7 @@ func (r *Review) stopNext() {
 	rest := r.clone()
 	for _, g := range r.claiming {
 		if rest.fitsNow(g) {
-			rest.placeWorkers(g, g.Workers, freeOn)
+			rest.placeWorkers(g, g.Workers, rest.freeOn)
 			continue
 		}
 		starved, in := r.docket.Starved(g)
@@ -73,7 +73,7 @@ func (r *Review) stopNext() {
 		}
 		// It may not be served: gangs behind it may, but not with the room that it waits for.
 		if rest.fitsSoon(g) {
-			rest.placeWorkers(g, g.Workers, soonOn)
+			rest.placeWorkers(g, g.Workers, rest.soonOn)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (r *Review) promiseTo(g *Gang) *Promise {
 // for other gangs.
 func (m *Model) mayBeServed(g *Gang, r *reach) bool {
 	a := m.compile(&g.Shape)
-	return g.beyondModel() == "" && m.fitsWithout(g, &a, r.circleOf(m, g).surplus)
+	return g.beyondModel() == "" && m.fitsWithout(g, a, r.circleOf(m, g).surplus)
 }
 
 // tellPromises writes promises and ended claims into the verdicts of both sides: the gang that waits, and the jobs that make

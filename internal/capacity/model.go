@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,8 @@ type Model struct {
 	placed map[types.UID]*Surplus
 	// outgoing is what leaving pods hold of each queue's limit; nil if no pod is leaving.
 	outgoing map[string]Amounts
+	// departing are the bound pods whose end is known; leaving ones and surplus are not among them.
+	departing []*Pod
 	// claimed is surplus that leaves for some gang already, so that it is not chosen again.
 	claimed map[types.UID]bool
 	// held caches the answers of listHolders.
@@ -40,7 +43,7 @@ type Model struct {
 	total, guaranteed Amounts
 }
 
-// inventory is the nodes, as vectors over all resources that any node has.
+// inventory is the nodes, as vectors over all resources that any node has, and what is free on them.
 type inventory struct {
 	// names are the resources in the order of the vectors, and index is where each stands.
 	names []corev1.ResourceName
@@ -48,34 +51,34 @@ type inventory struct {
 	nodes []node
 	// number is the index of each node in nodes, by name.
 	number map[string]int
-	// allowed caches, for each set of constraints, the nodes that meet it.
-	allowed map[string][]*node
+	// takers caches, for each set of constraints, the nodes that meet it, and asks what compile returns for each key of a worker.
+	takers map[string][]*node
+	asks   map[string]*ask
 	// summed caches the sum of the hashes of these nodes. hashes caches the hash of each node; 0 until it is computed.
 	summed map[string]uint64
 	hashes []uint64
+	occupancy
 }
 
-// node is a node as vectors over the model's resources.
+// node is a node, and what it has as a vector over the model's resources. It never changes.
 type node struct {
 	Node
 	number int
-	// all is what the node has, free what is free now, and soon what will be free once leaving pods are gone.
-	all, free, soon []int64
-	// surplus is what may still be taken from the node, in the order of victims. Leaving surplus is not in it.
-	surplus []*Pod
+	all    []int64
 }
 
 // New compiles a snapshot.
 func New(s Snapshot) *Model {
 	m := &Model{
 		inventory: inventory{
-			index: map[corev1.ResourceName]int{}, number: make(map[string]int, len(s.Nodes)), allowed: map[string][]*node{},
-			summed: map[string]uint64{},
+			index: map[corev1.ResourceName]int{}, number: make(map[string]int, len(s.Nodes)), nodes: make([]node, len(s.Nodes)),
+			takers: map[string][]*node{}, asks: map[string]*ask{}, summed: map[string]uint64{},
 		},
 		queues: make(map[string]Queue, len(s.Queues)), total: Amounts{}, guaranteed: Amounts{},
 		held: map[string][]Holder{}, pending: s.Pending, claimed: map[types.UID]bool{},
-		running: s.Running, workers: map[types.NamespacedName][]*Pod{}, holding: map[types.NamespacedName]int{},
-		placed: map[types.UID]*Surplus{},
+		running: s.Running, workers: make(map[types.NamespacedName][]*Pod, len(s.Running)),
+		holding: make(map[types.NamespacedName]int, len(s.Running)),
+		placed:  map[types.UID]*Surplus{},
 	}
 	// All resources must be known before the first vector is made, so that all vectors have the same length.
 	for _, n := range s.Nodes {
@@ -84,16 +87,27 @@ func New(s Snapshot) *Model {
 			m.total[name] += amount
 		}
 	}
+	m.occupancy = newOccupancy(len(s.Nodes), len(m.names))
 	for i, n := range s.Nodes {
 		m.number[n.Name] = i
-		all := m.vectorOf(n.Allocatable)
-		m.nodes = append(m.nodes, node{Node: n, number: i, all: all, free: slices.Clone(all), soon: slices.Clone(all)})
+		m.nodes[i] = node{Node: n, number: i, all: m.vectorOf(n.Allocatable)}
+		free := m.freeOn(&m.nodes[i])
+		copy(free, m.nodes[i].all)
+		for name, amount := range n.Held {
+			if at, known := m.index[name]; known {
+				free[at] -= amount
+			}
+		}
+		copy(m.soonOn(&m.nodes[i]), free)
 	}
 	for i := range s.Pods {
 		m.addPod(&s.Pods[i])
 	}
-	for i := range m.nodes {
-		slices.SortFunc(m.nodes[i].surplus, comparePods)
+	for i := range m.surplus {
+		slices.SortFunc(m.surplus[i], comparePods)
+	}
+	for _, pods := range m.inQueue {
+		slices.SortFunc(pods, comparePods)
 	}
 	for _, q := range s.Queues {
 		m.queues[q.Name] = q
@@ -128,13 +142,16 @@ func (m *Model) addPod(p *Pod) {
 		return // Its node is not ready, so its room is of no use to others.
 	}
 	n := &m.nodes[i]
-	for name, amount := range p.heldByPod() {
-		if at, known := m.index[name]; known {
-			n.free[at] -= amount
-			if !p.Leaving {
-				n.soon[at] -= amount
-			}
-		}
+	p.on = n
+	if p.departs() {
+		m.departing = append(m.departing, p)
+	}
+	if n.Held == nil {
+		m.subtract(m.freeOn(n), p)
+		m.subtract(m.soonOn(n), p)
+	}
+	if p.Leaving {
+		m.release(m.soonOn(n), p)
 	}
 	if p.Surplus != nil && !p.Leaving {
 		m.countStep(p.Surplus)
@@ -145,7 +162,23 @@ func (m *Model) addPod(p *Pod) {
 	p.Surplus.queue = p.Queue
 	m.placed[p.Surplus.UID] = p.Surplus
 	if !p.Leaving {
-		n.surplus = append(n.surplus, p)
+		m.surplus[i] = append(m.surplus[i], p)
+		m.inQueue[p.Queue] = append(m.inQueue[p.Queue], p)
+	}
+}
+
+// departs tells whether a pod is expected to leave by itself.
+func (p *Pod) departs() bool { return !p.Leaving && p.Surplus == nil && !p.Until.IsZero() }
+
+// subtract takes what a pod holds from a vector.
+func (m *inventory) subtract(from []int64, p *Pod) {
+	for name, amount := range p.Requests {
+		if at, ok := m.index[name]; ok {
+			from[at] -= amount
+		}
+	}
+	if at, ok := m.index[corev1.ResourcePods]; ok {
+		from[at]--
 	}
 }
 
@@ -181,63 +214,77 @@ func (m *inventory) vectorOf(a Amounts) []int64 {
 // impossible is the set of constraints that no node meets.
 const impossible = "impossible"
 
-// ask is one worker's requests, compiled for speed: a verdict asks about thousands of nodes.
+// ask is one worker's requests, compiled for speed: a verdict asks about thousands of nodes. All clones of a model share it.
 type ask struct {
-	shape *Shape
 	// at are the places in the vectors of the resources that the worker asks for, and amount how much of each.
 	at     []int
 	amount []int64
-	// selectors are the required node affinity and the nodes of volumes.
-	selectors []*nodeaffinity.NodeSelector
-	// constraints is the key of the set of nodes.
-	constraints string
+	// constraints is the key of the set of nodes, and worker that of what the worker asks for on them.
+	constraints, worker string
 	// nodes are those that take the worker, however full they are. It is empty if no node has one of the resources.
 	nodes []*node
 }
 
-// compile looks up a worker's resources and the nodes that take it.
-func (m *inventory) compile(s *Shape) ask {
-	a, possible := ask{shape: s, constraints: constraintsKey(s)}, true
-	worker := Pod{Requests: s.Requests}
+// compile looks up a worker's resources and the nodes that take it. Many gangs ask for the same.
+func (m *inventory) compile(s *Shape) *ask {
+	constraints, worker := s.keys()
+	known := m.asks[worker]
+	if known == nil {
+		known = m.newAsk(s, constraints, worker)
+		m.asks[worker] = known
+	}
+	return known
+}
+
+func (m *inventory) newAsk(s *Shape, constraints, key string) *ask {
+	a, worker := &ask{constraints: constraints, worker: key}, Pod{Requests: s.Requests}
 	for name, amount := range worker.heldByPod() {
 		if amount <= 0 {
 			continue
 		}
 		i, ok := m.index[name]
-		if !ok {
+		if ok {
+			a.at, a.amount = append(a.at, i), append(a.amount, amount)
+		} else if name != corev1.ResourcePods {
 			// No node has the resource, so no node takes the worker. Only the number of pods may be missing: such nodes do not limit it.
-			possible = possible && name == corev1.ResourcePods
-			continue
-		}
-		a.at, a.amount = append(a.at, i), append(a.amount, amount)
-	}
-	for _, required := range append(slices.Clone(s.Volumes), s.Affinity) {
-		if required != nil {
-			selector, err := nodeaffinity.NewNodeSelector(required)
-			a.selectors, possible = append(a.selectors, selector), possible && err == nil
+			return &ask{constraints: impossible}
 		}
 	}
-	if !possible {
-		a.constraints = impossible
-		return a
-	}
-	a.nodes = m.nodesFor(&a)
+	a.nodes = m.nodesFor(s, constraints)
 	return a
 }
 
 // nodesFor lists the nodes that take the worker.
-func (m *inventory) nodesFor(a *ask) []*node {
+func (m *inventory) nodesFor(s *Shape, constraints string) []*node {
 	// Gangs ask for many different amounts, but on few different sets of nodes, so the sets are worth caching.
-	nodes, known := m.allowed[a.constraints]
-	if !known {
-		for i := range m.nodes {
-			if a.allowsNode(&m.nodes[i]) {
-				nodes = append(nodes, &m.nodes[i])
-			}
-		}
-		m.allowed[a.constraints] = nodes
+	nodes, known := m.takers[constraints]
+	if known {
+		return nodes
 	}
+	var selectors []*nodeaffinity.NodeSelector
+	possible := true
+	for _, required := range append(slices.Clone(s.Volumes), s.Affinity) {
+		if required != nil {
+			selector, err := nodeaffinity.NewNodeSelector(required)
+			selectors, possible = append(selectors, selector), possible && err == nil
+		}
+	}
+	for i := range m.nodes {
+		if possible && s.allowsNode(&m.nodes[i], selectors) {
+			nodes = append(nodes, &m.nodes[i])
+		}
+	}
+	m.takers[constraints] = nodes
 	return nodes
+}
+
+// keys are a key of everything that decides which nodes take the worker, and one of that and of what it asks for on them.
+func (s *Shape) keys() (constraints, worker string) {
+	if s.worker == "" {
+		constraints = constraintsKey(s)
+		return constraints, constraints + requestsKey(s.Requests)
+	}
+	return s.constraints, s.worker
 }
 
 // constraintsKey is a key of everything that decides which nodes take the worker.
@@ -249,26 +296,36 @@ func constraintsKey(s *Shape) string {
 	return string(key)
 }
 
-// allowsNode is true if the node takes the worker, however full it is.
-func (a *ask) allowsNode(n *node) bool {
-	for key, value := range a.shape.NodeSelector {
+// requestsKey is a key of what a worker asks for.
+func requestsKey(requests Amounts) string {
+	var key []byte
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		key = strconv.AppendInt(append(append(key, name...), ' '), requests[name], 10)
+	}
+	return string(key)
+}
+
+// allowsNode is true if the node takes the worker, however full it is. selectors are the required node affinity and the nodes of
+// volumes.
+func (s *Shape) allowsNode(n *node, selectors []*nodeaffinity.NodeSelector) bool {
+	for key, value := range s.NodeSelector {
 		if have, ok := n.Labels[key]; !ok || have != value {
 			return false
 		}
 	}
-	for _, selector := range a.selectors {
+	for _, selector := range selectors {
 		if !selector.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}}) {
 			return false
 		}
 	}
 	return !slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && !a.toleratesTaint(&t)
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && !s.toleratesTaint(&t)
 	})
 }
 
 // toleratesTaint is true if the worker tolerates the taint.
-func (a *ask) toleratesTaint(t *corev1.Taint) bool {
-	return slices.ContainsFunc(a.shape.Tolerations, func(toleration corev1.Toleration) bool {
+func (s *Shape) toleratesTaint(t *corev1.Taint) bool {
+	return slices.ContainsFunc(s.Tolerations, func(toleration corev1.Toleration) bool {
 		return toleration.ToleratesTaint(logr.Discard(), t, false)
 	})
 }

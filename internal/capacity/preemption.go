@@ -23,21 +23,21 @@ func (m *Model) preempt(g *Gang, r *reach) (stopped []Running, served bool) {
 	}
 	a, may := m.compile(&g.Shape), r.circleOf(m, g)
 	switch {
-	case !m.fitsWithout(g, &a, may.everybody):
+	case !m.fitsWithout(g, a, may.everybody):
 		return nil, false // Jobs would stop in vain.
-	case m.fitsWithout(g, &a, may.surplus):
+	case m.fitsWithout(g, a, may.surplus):
 		return nil, true
 	}
 	gone := may.surplus.clone()
 	var left [][]*Pod // by stopped job: its pods that are not in the crowd of surplus already
-	for len(stopped) == 0 || !m.fitsWithout(g, &a, gone) {
+	for len(stopped) == 0 || !m.fitsWithout(g, a, gone) {
 		next := may.gangs[len(stopped)]
 		stopped, left = append(stopped, next), append(left, m.join(gone, m.workers[next.Job]))
 	}
 	// The last job made the gang fit. With it some of those before may be unnecessary; the most important are spared first.
 	for i := len(stopped) - 2; i >= 0; i-- {
 		m.part(gone, left[i])
-		if m.fitsWithout(g, &a, gone) {
+		if m.fitsWithout(g, a, gone) {
 			stopped = slices.Delete(stopped, i, i+1)
 		} else {
 			m.join(gone, left[i])
@@ -65,7 +65,7 @@ func (m *Model) ChooseResumed(preempted, claiming []*Gang) *Gang {
 		s := standings[tier]
 		for on := range p.variants() {
 			a := s.rest.compile(&on.Shape)
-			if !s.again && s.rest.fitsWithout(on, &a, may.circleOf(s.rest, on).surplus) {
+			if !s.again && s.rest.fitsWithout(on, a, may.circleOf(s.rest, on).surplus) {
 				return on
 			}
 		}
@@ -95,7 +95,7 @@ func (m *Model) standingOf(of inQueue, claiming []*Gang, may *reach) *standing {
 			continue
 		}
 		a := m.compile(&g.Shape)
-		if g.beyondModel() == "" && m.fitsWithout(g, &a, may.circleOf(m, g).everybody) {
+		if g.beyondModel() == "" && m.fitsWithout(g, a, may.circleOf(m, g).everybody) {
 			s.again = true
 			return s
 		}

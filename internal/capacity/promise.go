@@ -136,6 +136,17 @@ func (p Promises) MadeFor() (gangs []types.NamespacedName) {
 	return gangs
 }
 
+// AllNamed lists the gangs of the queue with a promise or an ended claim.
+func (p Promises) AllNamed() (gangs []types.NamespacedName) {
+	for i := range p.Standing {
+		gangs = append(gangs, p.Standing[i].For)
+	}
+	for i := range p.Ended {
+		gangs = append(gangs, p.Ended[i].For)
+	}
+	return gangs
+}
+
 // RemainingAt are the ended claims that still count in a queue in which no gang claims room.
 func (p Promises) RemainingAt(now time.Time) Promises {
 	ended := slices.DeleteFunc(slices.Clone(p.Ended), func(e Ended) bool { return !e.stillCounts(now) })
@@ -228,8 +239,8 @@ func (r *Review) leaveToVolcano(g *Gang) (served bool) {
 		return false
 	}
 	a := r.compile(&g.Shape)
-	byOperator := r.fitsWithout(g, &a, r.byUs.circleOf(r.Model, g).surplus)
-	r.served = !byOperator && r.fitsWithout(g, &a, r.byAnybody.circleOf(r.Model, g).surplus)
+	byOperator := r.fitsWithout(g, a, r.byUs.circleOf(r.Model, g).surplus)
+	r.served = !byOperator && r.fitsWithout(g, a, r.byAnybody.circleOf(r.Model, g).surplus)
 	return r.served
 }
 
@@ -247,7 +258,7 @@ func (r *Review) wouldServe(p *Promise, g *Gang) bool {
 	for _, h := range p.Stopped {
 		r.join(gone, r.workers[h.Job])
 	}
-	return r.fitsWithout(g, &a, gone)
+	return r.fitsWithout(g, a, gone)
 }
 
 // isBeingMade is true while some of those who leave for the gang still hold their places.

@@ -23,7 +23,7 @@ type circle struct {
 	surplus *crowd
 	// gangs may be stopped as a whole: the least important first, then who loses the least work, then the youngest.
 	gangs []Running
-	// everybody is the surplus and all these gangs.
+	// everybody is the surplus and all these gangs; the same crowd as surplus for gangs that preempt none.
 	everybody *crowd
 }
 
@@ -40,7 +40,7 @@ func (r *reach) circleOf(m *Model, g *Gang) *circle {
 	return r.circles[kind]
 }
 
-// kindOf is a key of everything that decides what the gang may take: see mayTake, keepsShare and newCircle.
+// kindOf is a key of everything that decides what the gang may take: see takesOf, keepsShare and newCircle.
 func (m *Model) kindOf(g *Gang) string {
 	words := append([]string{g.Queue}, g.Preempts...)
 	if m.underShare(g) {
@@ -55,6 +55,9 @@ func (m *Model) kindOf(g *Gang) string {
 // newCircle gathers what a gang may take.
 func (m *Model) newCircle(g *Gang, leaves func(types.NamespacedName) bool) *circle {
 	c := &circle{surplus: m.newCrowd(m.takeableSurplus(g, leaves))}
+	if c.everybody = c.surplus; len(g.Preempts) == 0 {
+		return c
+	}
 	for _, r := range m.running {
 		if r.Queue == g.Queue && !r.Unmodelled && slices.Contains(g.Preempts, r.Tier) {
 			c.gangs = append(c.gangs, r)

@@ -87,6 +87,8 @@ type Node struct {
 	Labels      map[string]string
 	Taints      []corev1.Taint
 	Allocatable Amounts
+	// Held is what the pods on the node hold, and how many they are; nil if New is to add that up from Pods.
+	Held Amounts
 }
 
 // LongestLeave is the longest grace period with which the operator deletes a worker. A pod that may take longer to terminate
@@ -102,12 +104,16 @@ type Pod struct {
 	Job types.NamespacedName
 	// Queue is the Volcano Queue that the pod counts in; empty for a pod that counts in none.
 	Queue string
+	// on is Node in the model; nil for one that is not ready.
+	on *node
 	// Leaving is true for a pod whose room will be free soon: it terminates, or its job is being stopped as a whole.
 	Leaving bool
 	// Surplus describes the pod as surplus; nil for a pod that no gang may take. Kept is true for surplus that none may take yet: it
 	// only counts among the surplus of its job.
 	Surplus *Surplus
 	Kept    bool
+	// Until is when the pod is expected to leave by itself; zero where that is unknown.
+	Until time.Time
 }
 
 // Surplus is a worker that may have to give way.
@@ -157,6 +163,9 @@ type Shape struct {
 	Tolerations []corev1.Toleration
 	// Unmodelled names what the pod asks beyond the model; empty when the model covers it.
 	Unmodelled string
+
+	// constraints and worker are what keys returns; empty until ShapeOf has computed them, once for the many times it is asked for.
+	constraints, worker string
 }
 
 // Volume says where pods may run that use a PersistentVolumeClaim.
@@ -188,6 +197,7 @@ func ShapeOf(spec *corev1.PodSpec, requests corev1.ResourceList, claimed func(na
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
 		s.Affinity = spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	}
+	s.constraints, s.worker = s.keys()
 	return s
 }
 

@@ -60,7 +60,7 @@ func (m *Model) unclaimedSteps() map[types.NamespacedName]stepping {
 	}
 	left := maps.Clone(m.steps)
 	for i := range m.nodes {
-		for _, p := range m.nodes[i].surplus {
+		for _, p := range m.surplus[i] {
 			if s, stepped := left[p.Surplus.Job]; stepped && m.claimed[p.Surplus.UID] {
 				s.staying--
 				left[p.Surplus.Job] = s
@@ -95,7 +95,7 @@ func (m *Model) fewestVictims(g *Gang, rank map[*Pod]int64) []*Pod {
 		return m.victimsOfShapes(g, rank)
 	}
 	a := m.compile(&g.Shape)
-	return m.cheapestVictims(g, &a, rank)
+	return m.cheapestVictims(g, a, rank)
 }
 
 // mostWithout is without how many jobs a choice of steps is tried again.
@@ -148,7 +148,7 @@ func (m *Model) completeSteps(g *Gang, fewest []*Pod, rank map[*Pod]int64, steps
 			delete(rank, p)
 		}
 	}
-	if a := m.compile(&g.Shape); !m.fitsWithout(g, &a, m.newCrowd(chosen)) {
+	if a := m.compile(&g.Shape); !m.fitsWithout(g, a, m.newCrowd(chosen)) {
 		return nil
 	}
 	return m.spareSteps(g, chosen, steps)
@@ -180,7 +180,7 @@ func (m *Model) spareSteps(g *Gang, chosen []*Pod, steps map[types.NamespacedNam
 		rest := m.clone()
 		rest.removeSurplus(others)
 		var needed []*Pod
-		if a := rest.compile(&g.Shape); !rest.fitsWithout(g, &a, rest.newCrowd(nil)) {
+		if a := rest.compile(&g.Shape); !rest.fitsWithout(g, a, rest.newCrowd(nil)) {
 			needed = rest.fewestVictims(g, rankOf(own))
 			if len(needed) == 0 {
 				continue // Without a choice that is known to do, all of them leave.

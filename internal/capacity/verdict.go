@@ -45,6 +45,8 @@ type Verdict struct {
 	// Never is the answer of CeilingFor about a gang that would not fit even if nothing else ran. It is nil for every other gang,
 	// and if that was not asked.
 	Never *Answer
+	// Ahead is what JudgeAhead says of a gang that stands behind the head of its line; nil for every other gang.
+	Ahead *Ahead
 }
 
 // Holder is a job that holds surplus.
@@ -102,24 +104,33 @@ type Grower struct {
 // IsJudged is true for a grower whose workers the model covers.
 func (g *Grower) IsJudged() bool { return g.beyondModel() == "" }
 
+// WholeSteps is how many of so many surplus workers are whole steps of the job.
+func (g *Grower) WholeSteps(workers int32) int32 { return workers - workers%max(g.Step, 1) }
+
 // LimitGrowth divides the free room among the growers, in the order of gangs. Waiting gangs come first: see reserve. It returns
 // how much surplus each grower may have in all. Room that is too little for a whole step is left to those behind.
 func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.NamespacedName]int32 {
+	if len(growers) == 0 {
+		return nil
+	}
 	rest := m.clone()
 	for _, g := range orderedGangs(waiting) {
 		rest.reserve(g)
 	}
 	limits := make(map[types.NamespacedName]int32, len(growers))
-	slices.SortStableFunc(growers, func(a, b Grower) int { return a.comesBefore(&b.Gang) })
+	ordered := make([]*Grower, len(growers))
 	for i := range growers {
-		g := &growers[i]
+		ordered[i] = &growers[i]
+	}
+	slices.SortFunc(ordered, func(a, b *Grower) int { return a.comesBefore(&b.Gang) })
+	for _, g := range ordered {
 		has := g.Placed
 		if g.Workers > 0 {
-			has += min(rest.Ask(&g.Gang).Largest, g.Workers)
+			has += min(rest.largest(&g.Gang), g.Workers)
 		}
-		limits[g.Job] = has - has%max(g.Step, 1)
+		limits[g.Job] = g.WholeSteps(has)
 		if part := limits[g.Job] - g.Placed; part > 0 {
-			rest.placeWorkers(&g.Gang, part, freeOn)
+			rest.placeWorkers(&g.Gang, part, rest.freeOn)
 		}
 	}
 	return limits
@@ -130,7 +141,7 @@ func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.Namespa
 func (m *Model) reserve(g *Gang) {
 	for on := range g.variants() {
 		if m.fitsNow(on) {
-			m.placeWorkers(on, on.Workers, freeOn)
+			m.placeWorkers(on, on.Workers, m.freeOn)
 			return
 		}
 	}
@@ -138,21 +149,22 @@ func (m *Model) reserve(g *Gang) {
 		return // It does not wait for room on nodes, as far as the model knows.
 	}
 	a := m.compile(&g.Shape)
-	if m.gangRoom(g, &a, allOf) < g.Workers {
+	if m.gangRoom(g, a, allOf) < g.Workers {
 		return // It would not fit if nothing else ran. One job that is too large must not keep all others from growing for ever.
 	}
-	a.reserveNodes()
+	m.write()
+	m.reserveNodes(a)
 	for i := range g.Apart {
-		one := m.compile(&g.Apart[i])
-		one.reserveNodes()
+		m.reserveNodes(m.compile(&g.Apart[i]))
 	}
 }
 
 // reserveNodes leaves nothing free of the resources that the worker asks for, on the nodes that take it.
-func (a *ask) reserveNodes() {
+func (o *occupancy) reserveNodes(a *ask) {
 	for _, n := range a.nodes {
+		free, soon := o.freeOn(n), o.soonOn(n)
 		for _, at := range a.at {
-			n.free[at], n.soon[at] = min(n.free[at], 0), min(n.soon[at], 0)
+			free[at], soon[at] = min(free[at], 0), min(soon[at], 0)
 		}
 	}
 }
@@ -179,16 +191,11 @@ func (m *Model) listHolders(g *Gang) []Holder {
 	}
 	// Where some of a step are on nodes that take the gang's workers, the whole step would leave.
 	here, all := map[types.NamespacedName]int32{}, map[types.NamespacedName]int32{}
-	takes := m.nodeSet(&a)
-	for i := range m.nodes {
-		for _, p := range m.nodes[i].surplus {
-			if !m.mayTake(g, p) {
-				continue
-			}
-			all[p.Surplus.Job]++
-			if takes[i] {
-				here[p.Surplus.Job]++
-			}
+	takes := m.nodeSet(a)
+	for _, p := range m.surplusFor(g) {
+		all[p.Surplus.Job]++
+		if takes[p.on.number] {
+			here[p.Surplus.Job]++
 		}
 	}
 	var holders []Holder

@@ -82,7 +82,7 @@ func (m *Model) cheapestVictims(g *Gang, a *ask, rank map[*Pod]int64) []*Pod {
 
 // makeRoom chooses the cheapest surplus whose leaving makes room on the nodes. possible is false if all surplus is not enough.
 func (m *inventory) makeRoom(g *Gang, a *ask, rank map[*Pod]int64) (chosen []*Pod, possible bool) {
-	missing := int(g.Workers - min(a.countRoom(soonOn), g.Workers))
+	missing := int(g.Workers - min(a.countRoom(m.soonOn), g.Workers))
 	// best[t] is the least cost at which the nodes so far gain t workers or more.
 	best := make([]cost, missing+1)
 	for k := 1; k <= missing; k++ {
@@ -127,7 +127,7 @@ func (m *Model) relieveLimit(g *Gang, a *ask, rank map[*Pod]int64, chosen []*Pod
 	gone := m.newCrowd(chosen)
 	var own []*Pod
 	for i := range m.nodes {
-		for _, p := range m.nodes[i].surplus {
+		for _, p := range m.surplus[i] {
 			if _, ok := rank[p]; ok && p.Queue == g.Queue && !gone.pods[p] {
 				own = append(own, p)
 			}
@@ -164,18 +164,30 @@ func (m *Model) rankSurplus(g *Gang, yields func(types.NamespacedName) bool) map
 // takeableSurplus is the surplus that the gang may take, of jobs for which leaves returns true, in the order of victims. From
 // another queue it takes only what that queue has beyond its share, like Volcano's reclaim, and of each job only whole steps.
 func (m *Model) takeableSurplus(g *Gang, leaves func(types.NamespacedName) bool) []*Pod {
-	var all []*Pod
-	for i := range m.nodes {
-		for _, p := range m.nodes[i].surplus {
-			if m.mayTake(g, p) && leaves(p.Surplus.Job) {
+	over, all := map[string]Amounts{}, slices.DeleteFunc(m.surplusFor(g), func(p *Pod) bool { return !leaves(p.Surplus.Job) })
+	all = slices.DeleteFunc(all, func(p *Pod) bool { return p.Queue != g.Queue && !m.keepsShare(over, g, p) })
+	return trimToSteps(all, m.steps)
+}
+
+// surplusFor is the surplus that takesOf is true for, in the order of victims.
+func (m *Model) surplusFor(g *Gang) []*Pod {
+	all := slices.Clone(m.inQueue[g.Queue])
+	if !m.underShare(g) {
+		return all
+	}
+	may := m.takesOf(g)
+	for queue, pods := range m.inQueue {
+		if queue == g.Queue {
+			continue
+		}
+		for _, p := range pods {
+			if may(p) {
 				all = append(all, p)
 			}
 		}
 	}
 	slices.SortFunc(all, comparePods)
-	over := map[string]Amounts{}
-	all = slices.DeleteFunc(all, func(p *Pod) bool { return p.Queue != g.Queue && !m.keepsShare(over, g, p) })
-	return trimToSteps(all, m.steps)
+	return all
 }
 
 // keepsShare is true if the pod's queue keeps its share when this pod leaves after those before it. over is what each queue has
@@ -199,23 +211,23 @@ func (m *Model) keepsShare(over map[string]Amounts, g *Gang, p *Pod) bool {
 	return true
 }
 
-// mayTake is true if the gang may take the surplus pod: of its own queue always, and of another queue if that has more than its
+// takesOf tells which surplus pods the gang may take: of its own queue always, and of another queue if that has more than its
 // share while the gang's own queue stays within its share with the gang.
-func (m *Model) mayTake(g *Gang, p *Pod) bool {
-	if p.Queue == g.Queue {
-		return true
-	}
-	q := m.queues[p.Queue]
-	if q.Protected || !m.underShare(g) {
-		return false
-	}
-	for name := range g.resourceNames() {
-		share, shared := q.Deserved[name]
-		if p.Requests[name] > 0 && (len(q.Deserved) == 0 || (shared && m.heldBy(&q, name) > share)) {
+func (m *Model) takesOf(g *Gang) func(*Pod) bool {
+	under, names := m.underShare(g), slices.Collect(g.resourceNames())
+	return func(p *Pod) bool {
+		if p.Queue == g.Queue {
 			return true
 		}
+		if !under {
+			return false
+		}
+		q := m.queues[p.Queue]
+		return !q.Protected && slices.ContainsFunc(names, func(name corev1.ResourceName) bool {
+			share, shared := q.Deserved[name]
+			return p.Requests[name] > 0 && (len(q.Deserved) == 0 || (shared && m.heldBy(&q, name) > share))
+		})
 	}
-	return false
 }
 
 // underShare is true if the gang's queue has a share of what the gang asks for, and stays within it with the gang.
@@ -240,7 +252,7 @@ func (m *Model) heldBy(q *Queue, name corev1.ResourceName) int64 {
 // offerOf computes what one node can gain, up to limit workers.
 func (m *inventory) offerOf(n *node, a *ask, rank map[*Pod]int64, limit int) offer {
 	var candidates []*Pod
-	for _, p := range n.surplus {
+	for _, p := range m.surplus[n.number] {
 		if _, ok := rank[p]; ok {
 			candidates = append(candidates, p)
 		}
@@ -248,9 +260,9 @@ func (m *inventory) offerOf(n *node, a *ask, rank map[*Pod]int64, limit int) off
 	if len(candidates) == 0 {
 		return offer{}
 	}
-	o := offer{now: a.countFitting(n.soon, math.MaxInt32), limit: limit}
+	o := offer{now: a.countFitting(m.soonOn(n), math.MaxInt32), limit: limit}
 	for set := range candidateSets(candidates) {
-		free := slices.Clone(n.soon)
+		free := slices.Clone(m.soonOn(n))
 		c := cost{count: int64(len(set))}
 		for _, p := range set {
 			m.release(free, p)

@@ -27,7 +27,7 @@ func EventsBetween(before, after *v1alpha1.MergeJobStatus) []statuspace.Event {
 		add(corev1.EventTypeNormal, v1alpha1.EventStarted, startedMessage(after))
 	}
 	if r := after.Run; r != nil && r.Outcome == v1alpha1.OutcomeWithdrawn && (before.Run == nil || before.Run.Outcome != r.Outcome) {
-		add(corev1.EventTypeWarning, v1alpha1.EventWithdrawn, r.Message)
+		add(withdrawalKind(r), v1alpha1.EventWithdrawn, r.Message)
 	}
 	if ended := EndedRun(before, after); ended != nil {
 		switch ended.Outcome {
@@ -51,12 +51,24 @@ func EventsBetween(before, after *v1alpha1.MergeJobStatus) []statuspace.Event {
 	return events
 }
 
+// withdrawalKind: a merge that goes ahead is taken back in the normal course of things.
+func withdrawalKind(r *v1alpha1.MergeRun) string {
+	if r.Reason == v1alpha1.ReasonGoingAhead {
+		return corev1.EventTypeNormal
+	}
+	return corev1.EventTypeWarning
+}
+
 func startedMessage(st *v1alpha1.MergeJobStatus) string {
 	waited := ""
 	if st.QueueTime != nil {
 		waited = fmt.Sprintf(", %s after it joined the line", st.Run.RunTime.Sub(st.QueueTime.Time).Round(time.Second))
 	}
-	return fmt.Sprintf("Run %s started with %s in pool %s%s.", st.Run.ID, count(st.Run.MinReplicas, "pod"), st.Pool, waited)
+	ahead := ""
+	if a := st.Run.Ahead; a != nil {
+		ahead = fmt.Sprintf(" It went ahead of %s: %s.", a.Head.Name, whyAhead(a, a.Head.Name))
+	}
+	return fmt.Sprintf("Run %s started with %s in pool %s%s.%s", st.Run.ID, count(st.Run.MinReplicas, "pod"), st.Pool, waited, ahead)
 }
 
 // newObstacles are the conditions that became true and stop the merge. Two of them may have the same reason, which makes one

@@ -90,16 +90,21 @@ func (l *randomPool) judge(o *Observed, d *Decision) {
 		if len(jd.Status.History) > v1alpha1.MergeHistoryLimit {
 			l.breaks("%s has a history of %d", jd.Job.Key(), len(jd.Status.History))
 		}
-		if asks(jd.Status.Run) && ptr.Deref(jd.Status.Position, 0) != 1 {
+		if asks(jd.Status.Run) && jd.Status.Run.Ahead == nil && ptr.Deref(jd.Status.Position, 0) != 1 {
 			l.breaks("%s asks, and is not first of the line", jd.Job.Key())
 		}
 		l.judgeAside(jd, l.jobs[i])
 		l.judgeRead(jd)
+		l.judgeHaste(jd)
 		if asks(jd.Status.Run) && !asks(was.Run) {
 			if slices.ContainsFunc(o.Leaving, func(g Leftover) bool { return l.now.Before(g.BlocksUntil()) }) {
 				l.breaks("%s asks beside the gang of a merge that is gone", jd.Job.Key())
 			}
-			l.judgeTurn(d, i)
+			if jd.Status.Run.Ahead != nil {
+				l.judgeWayAhead(o, d, i)
+			} else {
+				l.judgeTurn(d, i)
+			}
 		}
 	}
 }
@@ -146,7 +151,7 @@ func (l *randomPool) judgeAside(d *JobDecision, m *merger) {
 			l.breaks("%s is set aside and is told %q, until %s", d.Job.Key(), aside.Message, aside.RetryTime)
 		}
 	}
-	anew := asks(is.Run) && (was.Run == nil || was.Run.Reason == v1alpha1.ReasonNotPlaced)
+	anew := asks(is.Run) && is.Run.Ahead == nil && (was.Run == nil || was.Run.Reason == v1alpha1.ReasonNotPlaced)
 	if aside := was.SetAside; anew && aside != nil && l.now.Before(aside.RetryTime.Time) && !m.claims.After(aside.Time.Time) &&
 		!l.changes.Started.After(aside.Time.Time) && is.Run.Template == aside.Template {
 		l.breaks("%s was set aside until %s, and asks although nothing has changed", d.Job.Key(), aside.RetryTime)
@@ -213,6 +218,42 @@ func (l *randomPool) judgeTurn(d *Decision, asker int) {
 	}
 }
 
+// judgeWayAhead: who goes ahead does so of a head that asks on record and lacks room, alone, and takes nothing from it.
+func (l *randomPool) judgeWayAhead(o *Observed, d *Decision, asker int) {
+	x := &d.Jobs[asker]
+	fits, run, heads := x.Job.Verdict.Ahead, x.Status.Run, 0
+	for i, job := range o.Jobs {
+		written := job.Object.Status.Run
+		switch {
+		case i == asker || !asks(written):
+		case written.Ahead != nil:
+			l.breaks("%s and %s go ahead at once", x.Job.Key(), job.Key())
+		case v1alpha1.RefTo(job.Key()) == run.Ahead.Head && job.Verdict.Waiting > 0 && !job.Verdict.Answer.Fits:
+			heads++
+		}
+	}
+	if heads != 1 {
+		l.breaks("%s goes ahead of %v, which does not wait for room", x.Job.Key(), run.Ahead.Head)
+	}
+	longest := time.Duration(*x.Job.Object.Spec.RunTimeoutSeconds+*x.Job.Object.Spec.StartTimeoutSeconds) * time.Second
+	if past := x.Job.Past.Longest; past > 0 {
+		longest = min(longest, past+20*time.Second)
+	}
+	if fits == nil || (!fits.Spare && l.now.Add(longest).After(fits.HeadAt)) {
+		l.breaks("%s goes ahead for %s, and takes from the head: %+v", x.Job.Key(), longest, fits)
+	}
+	if retry := x.Job.Object.Status.AheadRetryTime; retry != nil && l.now.Before(retry.Time) {
+		l.breaks("%s was not placed, and goes ahead again before %s", x.Job.Key(), retry)
+	}
+}
+
+// judgeHaste: who goes ahead asks for seconds.
+func (l *randomPool) judgeHaste(d *JobDecision) {
+	if run := d.Status.Run; asks(run) && run.Ahead != nil && l.now.Sub(run.AskTime.Time) > 41*time.Second {
+		l.breaks("%s goes ahead, and has asked for %s", d.Job.Key(), l.now.Sub(run.AskTime.Time))
+	}
+}
+
 // order is the weight in the line of a merge that is due.
 func (l *randomPool) order(d *JobDecision) float64 {
 	s, st := &d.Job.Object.Spec, &d.Status
@@ -238,7 +279,7 @@ func (l *randomPool) judgeWritten(m *merger, was *v1alpha1.MergeJobStatus) {
 	}
 	run := is.Run
 	if w := was.Run; w != nil && (run == nil || run.ID != w.ID) && (w.Outcome == "" ||
-		w.Outcome == v1alpha1.OutcomeWithdrawn && w.Reason != v1alpha1.ReasonNotPlaced) {
+		w.Outcome == v1alpha1.OutcomeWithdrawn && w.Reason != v1alpha1.ReasonNotPlaced && w.Reason != v1alpha1.ReasonGoingAhead) {
 		l.breaks("%s: run %s is gone, and its end was not on record", name, w.ID)
 	}
 	if run == nil || m.list == nil || m.list.Run != run.ID || len(m.pods) == 0 {
@@ -249,15 +290,17 @@ func (l *randomPool) judgeWritten(m *merger, was *v1alpha1.MergeJobStatus) {
 	}
 }
 
-// judgePool: one gang at most waits for its place, one merge at most asks, and no model has pods of two attempts.
+// judgePool: one head at most asks and waits for a place, and one merge that goes ahead of it; no model has pods of two attempts.
 func (l *randomPool) judgePool() {
-	var waiting, asking []string
+	waiting, asking := map[bool][]string{}, map[bool][]string{}
 	for _, m := range l.jobs {
+		run := m.status().Run
+		ahead := run != nil && run.Ahead != nil
 		if core, _ := m.waiting(); len(core) > 0 {
-			waiting = append(waiting, m.object.Name)
+			waiting[ahead] = append(waiting[ahead], m.object.Name)
 		}
-		if asks(m.status().Run) {
-			asking = append(asking, m.object.Name)
+		if asks(run) {
+			asking[ahead] = append(asking[ahead], m.object.Name)
 		}
 		attempts := map[string]bool{}
 		for _, p := range m.pods {
@@ -269,8 +312,10 @@ func (l *randomPool) judgePool() {
 			l.breaks("%s has pods of %d attempts", m.object.Name, len(attempts))
 		}
 	}
-	if len(waiting) > 1 || len(asking) > 1 {
-		l.breaks("gangs of %v wait for a place, and %v ask", waiting, asking)
+	for _, ahead := range []bool{false, true} {
+		if len(waiting[ahead]) > 1 || len(asking[ahead]) > 1 {
+			l.breaks("gangs of %v wait for a place, and %v ask (ahead of the head: %t)", waiting[ahead], asking[ahead], ahead)
+		}
 	}
 }
 

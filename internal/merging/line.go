@@ -16,10 +16,11 @@ import (
 
 // The line of a pool, from the head to the end:
 //
-//	rank 0   the merge whose gang asks Volcano for its place: at most one in a pool
-//	rank 1   runs whose attempt was taken back, and that ask again
-//	rank 2   merges that are due
-//	rank 3   merges that were not placed when they asked, for 24 hours after that
+//	rank 0   the head, whose gang asks Volcano for its place: at most one in a pool
+//	rank 1   the merge that goes ahead of a head without room: at most one in a pool (ahead.go)
+//	rank 2   runs whose attempt was taken back, and that ask again
+//	rank 3   merges that are due
+//	rank 4   merges that were not placed when they asked, for 24 hours after that
 //
 // Within a rank the larger weight goes first (weigh.go). The age in it grows without bound and the rest does not. Therefore every
 // merge that is due reaches the head in the end, however many increments or however much boost the others have.
@@ -46,14 +47,16 @@ func (p *planner) buildLine() []*merge {
 func (t *state) compareInLine(o *state) int {
 	rank := func(t *state) int {
 		switch {
+		case t.goesAhead():
+			return 1
 		case t.isAsking():
 			return 0
 		case t.goesLast():
-			return 3 //nolint:mnd // the last of four
+			return 4 //nolint:mnd // the last of five
 		case t.mayAskAgain():
-			return 1
+			return 2 //nolint:mnd // the third of five
 		}
-		return 2 //nolint:mnd // the third of four
+		return 3 //nolint:mnd // the fourth of five
 	}
 	return cmp.Or(
 		cmp.Compare(rank(t), rank(o)), cmp.Compare(o.order, t.order), t.dueSince().Compare(o.dueSince()),
@@ -80,20 +83,28 @@ func (p *planner) callHead(line []*merge) {
 		if !until.IsZero() && slices.ContainsFunc(line, could) {
 			p.wakeAt(until)
 		}
+		p.callAhead(line)
 		return
 	}
 	for _, t := range line {
 		switch {
-		case t.job.Store == nil, t.fresh == nil && t.job.Store.Trouble == nil, t.job.Store.Trouble == nil && t.hasStaleSighting():
-			// The run records which increments it merges, so it begins only with a reading that fits spec and record.
+		case t.hasStoreTrouble():
+			continue
+		case t.needsSighting():
 			t.d.ReadStore = true
 			return
-		case t.job.Store.Trouble != nil:
-			continue
 		}
 		t.askForPlace()
 		return
 	}
+}
+
+func (t *state) hasStoreTrouble() bool { return t.job.Store != nil && t.job.Store.Trouble != nil }
+
+// needsSighting tells whether the store must be read before a run begins. The run records which increments it merges, so it
+// begins only with a reading that fits spec and record.
+func (t *state) needsSighting() bool {
+	return t.job.Store == nil || t.fresh == nil || t.hasStaleSighting()
 }
 
 // hasStaleSighting tells whether the store was read before the spec last changed, or before a user asked for a run.
@@ -131,7 +142,7 @@ func (t *merge) askForPlace() {
 			run.FitTime = run.FitTime.DeepCopy()
 		}
 		run.AskTime, run.PlaceTime, run.RunTime, run.EndTime = now, nil, nil, nil
-		run.Outcome, run.Reason, run.Message = "", "", ""
+		run.Outcome, run.Reason, run.Message, run.ExpectedEndTime, run.Ahead = "", "", "", nil, nil
 		run.MinReplicas, run.MaxReplicas, run.Template = t.spec.MinReplicas, t.spec.MaxReplicas, t.templateHash()
 		run.Tier = t.st.Tier
 		return
@@ -172,7 +183,7 @@ func (t *state) isAsking() bool {
 
 // mayAskAgain tells whether the run's last attempt was taken back, its objects are gone, and the run may ask again.
 func (t *state) mayAskAgain() bool {
-	return t.isWithdrawn() && t.holdsNothing() && t.job.Verdict.Never == nil && t.st.Run.Reason != v1alpha1.ReasonNotPlaced
+	return t.isWithdrawn() && t.holdsNothing() && t.job.Verdict.Never == nil && !t.startsAnew()
 }
 
 // isWithdrawn tells whether the run's last attempt was taken back.

@@ -67,7 +67,7 @@ func AgesOf(job *v1alpha1.MergeJob, now time.Time) Ages {
 			a.Interval = job.Spec.Schedule.Interval.Duration
 		}
 	}
-	if run := st.Run; run != nil && run.Outcome == "" && run.PlaceTime == nil {
+	if run := st.Run; run != nil && run.Outcome == "" && run.PlaceTime == nil && run.Ahead == nil {
 		a.Head = ptr.To(now.Sub(run.AskTime.Time))
 	}
 	return a

@@ -49,6 +49,8 @@ type Job struct {
 	Problem *Problem
 	// History is what pods of the job used; nil if the operator collects no usage.
 	History *sizing.History
+	// Past is how long runs of the job held their room.
+	Past Past
 	// Store is how the store was last seen; nil before this process saw it.
 	Store *Sighting
 	// Pods are the job's pods, in any order.

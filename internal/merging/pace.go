@@ -3,7 +3,6 @@ package merging
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -17,7 +16,11 @@ const farPosition = 10
 // would load the API server with each evaluation of each merge. The next other change writes the weight too.
 func (t *merge) keepWrittenWords() {
 	if written := &t.job.Object.Status; differOnlyInWeight(written, t.st) {
-		t.st = written.DeepCopy()
+		if t.st.Weight != nil {
+			*t.st.Weight = *written.Weight // Both have one, or neither.
+		}
+		t.st.Message, t.st.Summary = written.Message, written.Summary
+		t.st.Conditions = slices.Clone(written.Conditions)
 	}
 }
 
@@ -32,12 +35,11 @@ func differOnlyInWeight(a, b *v1alpha1.MergeJobStatus) bool {
 	if weighed {
 		x.Message, y.Message, x.Summary, y.Summary = "", "", "", ""
 	}
-	return equality.Semantic.DeepEqual(x, y) && slices.EqualFunc(a.Conditions, b.Conditions, func(c, d metav1.Condition) bool {
+	return sameStatus(&x, &y) && slices.EqualFunc(a.Conditions, b.Conditions, func(c, d metav1.Condition) bool {
 		if weighed {
 			c.Message, d.Message = "", ""
 		}
-		return c.LastTransitionTime.Equal(&d.LastTransitionTime) && c.Type == d.Type && c.Status == d.Status &&
-			c.Reason == d.Reason && c.Message == d.Message && c.ObservedGeneration == d.ObservedGeneration
+		return sameCondition(c, d)
 	})
 }
 
@@ -66,11 +68,11 @@ func noticeablePart(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
 // PaceOf compares the status at the API server with the one that should be there.
 func PaceOf(written, wanted *v1alpha1.MergeJobStatus) statuspace.Pace {
 	switch {
-	case equality.Semantic.DeepEqual(written, wanted):
+	case sameStatus(written, wanted):
 		return statuspace.Never
-	case !equality.Semantic.DeepEqual(decisivePart(written), decisivePart(wanted)):
+	case !sameStatus(decisivePart(written), decisivePart(wanted)):
 		return statuspace.Now
-	case equality.Semantic.DeepEqual(noticeablePart(written), noticeablePart(wanted)):
+	case sameStatus(noticeablePart(written), noticeablePart(wanted)):
 		return statuspace.Lazy
 	}
 	return statuspace.Calm
@@ -80,8 +82,8 @@ func PaceOf(written, wanted *v1alpha1.MergeJobStatus) statuspace.Pace {
 func decisivePart(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
 	c := &v1alpha1.MergeJobStatus{
 		ObservedGeneration: st.ObservedGeneration, Phase: st.Phase, Reason: st.Reason, Pool: st.Pool, Run: st.Run, RunNow: st.RunNow,
-		Failures: st.Failures, RetryTime: st.RetryTime, MergeTime: st.MergeTime, SetAside: st.SetAside, LastFull: st.LastFull,
-		History: st.History,
+		Failures: st.Failures, RetryTime: st.RetryTime, MergeTime: st.MergeTime, SetAside: st.SetAside,
+		AheadRetryTime: st.AheadRetryTime, LastFull: st.LastFull, History: st.History,
 	}
 	if c.Phase == v1alpha1.MergeQueued && st.Run == nil {
 		c.Reason = ""

@@ -68,6 +68,7 @@ func TestHeaviestFirstOneAtATime(t *testing.T) {
 func TestHeadIsSticky(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 4)
+	w.config.Merges.StrictPools = []string{"tideline-merge"}
 	w.add("runs").full(w, 11*time.Hour)
 	w.settle()
 	big := w.add("big", func(s *v1alpha1.MergeJobSpec) { s.MinReplicas, s.MaxReplicas = 3, 3 }).full(w, 11*time.Hour)

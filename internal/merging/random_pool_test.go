@@ -70,6 +70,10 @@ func (l *randomPool) join() {
 			s.Schedule = nil
 		}
 	})
+	if l.chance(2) {
+		m.past.Usual = time.Duration(1+l.c.IntN(90)) * time.Minute
+		m.past.Longest = m.past.Usual + time.Duration(l.c.IntN(30))*time.Minute
+	}
 	m.unplaceable, m.unjudged = l.chance(5), l.chance(4)
 	if !l.chance(4) {
 		m.full(l.simulator, time.Duration(l.c.IntN(15))*time.Hour)

@@ -61,6 +61,13 @@ func (t *state) podBlueprint() mergepod.Blueprint {
 // endAttempt records how an attempt ended. Its objects are deleted in a later evaluation, once the status has the outcome.
 func (t *merge) endAttempt(outcome v1alpha1.MergeOutcome, reason, message string) {
 	run, now := t.st.Run, metaTime(t.p.now)
+	if outcome == v1alpha1.OutcomeWithdrawn && t.goesAhead() && reason != v1alpha1.ReasonNeverFits {
+		// Whatever the reason: a run that asked before its turn does not return as one whose turn it was.
+		reason = v1alpha1.ReasonGoingAhead
+		if run.ByHand {
+			t.st.RunNow = "" // The annotation counts again.
+		}
+	}
 	message = clip(message, messageLimit)
 	// Nothing that was decided before in this evaluation may create or delete objects of an attempt that has ended.
 	t.d = JobDecision{Blueprint: t.d.Blueprint, ReadStore: t.d.ReadStore, OOMKills: t.d.OOMKills}
@@ -128,9 +135,12 @@ func (t *merge) closeRun(dropped bool) {
 	}
 }
 
-// startsAnew tells whether the run was set aside. Such a run is dropped; the next one takes spec and pool as they are then.
+// startsAnew tells whether the run was set aside, or went ahead in vain. Such a run is dropped; the next one takes spec and pool
+// as they are then.
 func (t *state) startsAnew() bool {
-	return t.isWithdrawn() && (t.st.Run.Reason == v1alpha1.ReasonNeverFits || t.st.Run.Reason == v1alpha1.ReasonNotPlaced)
+	return t.isWithdrawn() && slices.Contains([]string{
+		v1alpha1.ReasonNeverFits, v1alpha1.ReasonNotPlaced, v1alpha1.ReasonGoingAhead,
+	}, t.st.Run.Reason)
 }
 
 func (t *merge) deleteGroups() {
@@ -171,8 +181,7 @@ func (t *merge) makeGang() {
 		t.endAttempt(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonNeverFits, neverFits(t.state).message)
 		return
 	}
-	if overdue := t.noteShortage(); overdue {
-		t.setAside()
+	if over := t.endVainAttempt(); over {
 		return
 	}
 	// In this order: a kubelet shows the ConfigMap of an earlier run as long as one of its pods is left on the node, and the pods of
@@ -209,10 +218,23 @@ func (t *merge) makeGang() {
 	case broken != "":
 		t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonMergeFailed, broken)
 	case placed == run.MinReplicas:
-		run.PlaceTime, t.st.SetAside = timePointer(t.p.now), nil
+		run.PlaceTime, t.st.SetAside, t.st.AheadRetryTime = timePointer(t.p.now), nil, nil
+		run.ExpectedEndTime = timePointer(t.p.now.Add(t.usualRun()))
 		run.Short, run.FitTime = false, nil
 		t.watchAttempt()
 	}
+}
+
+// endVainAttempt takes back an attempt that Volcano did not place in time, and reports whether it did.
+func (t *merge) endVainAttempt() (over bool) {
+	if t.st.Run.Ahead != nil {
+		return t.standBack()
+	}
+	overdue := t.noteShortage()
+	if overdue {
+		t.setAside()
+	}
+	return overdue
 }
 
 // clearEarlierAttempts deletes the objects of earlier attempts, whose names this one needs, and reports whether all are gone.

@@ -43,6 +43,8 @@ type simulator struct {
 	uids    int
 	// placed is when Volcano last placed a pod, and changes when the rest last changed.
 	changes Changes
+	// ahead is how merges stand to the head of the line.
+	ahead map[types.NamespacedName]capacity.Ahead
 	// calls are the names of merges in the order in which they were first placed.
 	calls []string
 }
@@ -60,6 +62,7 @@ type merger struct {
 	problem       *Problem
 	profile       *v1alpha1.ResourceQuotaProfile
 	history       *sizing.History
+	past          Past
 	verdict       capacity.Verdict
 	// unplaceable is true for a merge whose pods Volcano does not place, and unjudged where Tideline does not know better.
 	unplaceable, unjudged bool
@@ -210,11 +213,12 @@ func (m *merger) workers() []podstate.Worker {
 func (w *simulator) observed() Observed {
 	o := Observed{Pool: "tideline-merge", Config: w.config, QueueState: gang.QueueOpen, SchedulerObstacles: w.obstacles,
 		Leaving: w.leaving, WebhooksOff: w.webhooksOff, Changes: w.changes}
+	w.ahead = w.judgeAhead()
 	for _, m := range w.jobs {
 		o.Jobs = append(o.Jobs, &Job{
 			Object: m.object, Store: m.sighting, Pods: m.workers(), Core: m.core, Surplus: m.surplus, List: m.list, Problem: m.problem,
 			Verdict: m.judged(), ClaimsChanged: m.claims, Profile: m.profile, History: m.history, Rivals: m.rivals, Strangers: m.strangers,
-			Namesakes: m.namesakes,
+			Namesakes: m.namesakes, Past: m.past,
 		})
 	}
 	return o
@@ -223,6 +227,9 @@ func (w *simulator) observed() Observed {
 // judged is what the arbiter says of the merge: whether what waits of its core fits into what is free.
 func (m *merger) judged() capacity.Verdict {
 	v, run := m.verdict, m.status().Run
+	if a, may := m.world.ahead[types.NamespacedName{Namespace: "ads", Name: m.object.Name}]; may {
+		v.Ahead = &a
+	}
 	if m.noClaim || v.Waiting > 0 || v.Never != nil || m.core == nil || run == nil || len(m.unplaced()) == 0 {
 		return v
 	}
@@ -243,6 +250,43 @@ func (m *merger) judged() capacity.Verdict {
 		v.Answer.Short = capacity.Amounts{corev1.ResourcePods: int64(used + missing - m.world.room)}
 	}
 	return v
+}
+
+// judgeAhead asks the model of room, as the arbiter does, how the merges of the line stand to its head.
+func (w *simulator) judgeAhead() map[types.NamespacedName]capacity.Ahead {
+	s := capacity.Snapshot{
+		Nodes:  []capacity.Node{{Name: "n", Allocatable: capacity.Amounts{corev1.ResourcePods: int64(w.room)}}},
+		Queues: []capacity.Queue{{Name: "tideline-merge"}},
+	}
+	var head *capacity.Gang
+	var others []*capacity.Gang
+	for _, m := range w.jobs {
+		key, run := types.NamespacedName{Namespace: "ads", Name: m.object.Name}, m.status().Run
+		for _, p := range m.pods {
+			if !p.Scheduled || p.HasEnded() {
+				continue
+			}
+			pod := capacity.Pod{Node: "n", Queue: "tideline-merge", Leaving: p.Terminating}
+			if run != nil && run.ExpectedEndTime != nil {
+				pod.Until = run.ExpectedEndTime.Time
+			}
+			if run != nil && p.Index >= run.MinReplicas {
+				pod.Surplus = &capacity.Surplus{Job: key, UID: p.UID}
+			}
+			s.Pods = append(s.Pods, pod)
+		}
+		switch g := (&capacity.Gang{Job: key, Queue: "tideline-merge", Workers: m.object.Spec.MinReplicas}); {
+		case run == nil && m.status().Position != nil:
+			others = append(others, g)
+		case run != nil && run.Outcome == "" && run.PlaceTime == nil && run.Ahead == nil:
+			head = g
+			g.Workers = run.MinReplicas
+		}
+	}
+	if head == nil {
+		return nil
+	}
+	return capacity.New(s).JudgeAhead(head, others)
 }
 
 // placedPods are those of the core that have a place.
@@ -409,10 +453,11 @@ func (m *merger) unplaced() []*podstate.Worker {
 // check holds the simulator to what must be true at every moment.
 func (w *simulator) check() {
 	w.t.Helper()
-	var asking []string
+	asking := map[bool][]string{}
 	for _, m := range w.jobs {
 		if m.core != nil && len(m.unplaced()) > 0 {
-			asking = append(asking, m.object.Name)
+			ahead := m.status().Run.Ahead != nil
+			asking[ahead] = append(asking[ahead], m.object.Name)
 		}
 		runs := map[string]bool{}
 		for _, p := range m.pods {
@@ -424,8 +469,8 @@ func (w *simulator) check() {
 			w.t.Fatalf("%s has pods of %d attempts", m.object.Name, len(runs))
 		}
 	}
-	if len(asking) > 1 {
-		w.t.Fatalf("more than one gang waits for its place: %v", asking)
+	if len(asking[false]) > 1 || len(asking[true]) > 1 {
+		w.t.Fatalf("more than one head, or more than one that goes ahead, waits for its place: %v", asking)
 	}
 }
 

@@ -62,11 +62,14 @@ func (t *description) sayQueued(line []*merge) {
 		lacks = head.whyUnplaced()
 	}
 	switch {
+	case t.goesAhead():
+		t.sayProgress("Queued (going ahead)", v1alpha1.ReasonGoingAhead, fmt.Sprintf("%s of %s wait to be placed together.%s %s",
+			count(t.st.Run.MinReplicas, "pod"), t.podRequests(), t.aheadNote(), t.whyUnplaced()))
 	case t.isAsking():
 		t.st.BlockedBy = &v1alpha1.MergeBlock{Shortfall: clip(head.shortfall(), messageLimit)}
 		t.sayProgress("Queued (asking)", v1alpha1.ReasonAsking, fmt.Sprintf("First of %d in the line of pool %s. %s of %s wait "+
 			"to be placed together. %s", len(line), t.st.Pool, count(t.st.Run.MinReplicas, "pod"), t.podRequests(), lacks)+
-			t.describeOverdue(t.p.o.Leaving, "gang")+t.describeOverdue(t.job.Strangers, "pod"))
+			t.describeAhead()+t.describeOverdue(t.p.o.Leaving, "gang")+t.describeOverdue(t.job.Strangers, "pod"))
 	case t.position == 0:
 		t.sayProgress("Queued (taken back)", v1alpha1.ReasonStopping, t.st.Run.Message+t.lingeringPod())
 	default:
@@ -141,7 +144,7 @@ func (t *description) sayStarting() {
 	t.st.Phase = v1alpha1.MergeStarting
 	n := t.countRunning()
 	t.sayProgress(fmt.Sprintf("Starting (%d/%d)", n, run.MinReplicas), v1alpha1.ReasonStarting, fmt.Sprintf(
-		"All %s are placed; %d of them run.", count(run.MinReplicas, "pod"), n)+t.describeOverdue(t.job.Strangers, "pod"))
+		"All %s are placed; %d of them run.", count(run.MinReplicas, "pod"), n)+t.aheadNote()+t.describeOverdue(t.job.Strangers, "pod"))
 }
 
 func (t *description) sayRunning() {
@@ -152,7 +155,7 @@ func (t *description) sayRunning() {
 		base = "full model " + run.Base
 	}
 	message := fmt.Sprintf("Merging %s with %s into %s%s/, with %s.", count(run.Increments, "increment"), base, t.spec.Store.Full,
-		run.ID, count(t.countRunning(), "pod")) + t.describeOverdue(t.job.Strangers, "pod")
+		run.ID, count(t.countRunning(), "pod")) + t.aheadNote() + t.describeOverdue(t.job.Strangers, "pod")
 	switch beyond := run.MaxReplicas - run.MinReplicas; {
 	case beyond > 0 && len(t.p.o.SchedulerObstacles) > 0:
 		message += fmt.Sprintf(" Tideline does not create the %s beyond minReplicas, because Volcano's configuration does "+

@@ -117,8 +117,9 @@ var _ = Describe("A running job makes room", func() {
 		Eventually(s.Fetch("a")).Should(testutil.Train(8), "they come back")
 		anew, err := s.Audit.Select(testutil.Doing("create", "pods"), testutil.From(gone.LastEvictionTime.Time))
 		Expect(err).NotTo(HaveOccurred(), "the audit log is read")
-		Expect(anew).To(HaveExactElements(
-			HaveField("Name", "a-worker-2"), HaveField("Name", "a-worker-4"), HaveField("Name", "a-worker-6")), "lowest index first")
+		Expect(anew).To(ConsistOf(
+			HaveField("Name", "a-worker-2"), HaveField("Name", "a-worker-4"), HaveField("Name", "a-worker-6")), "each once")
+		Expect(anew[0].Name).To(Equal("a-worker-2"), "lowest index first, and the others together once the first was taken")
 		Expect(s.Read("a")).To(testutil.HaveRestarts(0), "an eviction counts as no restart")
 		for _, i := range []int{2, 4, 6} {
 			delete(w.Before, i)

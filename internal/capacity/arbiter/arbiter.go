@@ -1,9 +1,12 @@
 // Package arbiter evaluates the model of capacity over the caches, and keeps the verdicts in memory.
 //
 //	nodes, pods, PodGroups, Queues, jobs, profiles   (caches)
-//	        |  changed, at most once a second
+//	        |  each change
 //	        v
-//	collect: snapshot, and a docket for each Queue in which a gang claims room
+//	mirror: what they hold, and the sums over it
+//	        |  at most once a second
+//	        v
+//	collect: who waits. If somebody does: a snapshot, and a docket for each Queue in which a gang claims room
 //	        v
 //	capacity.Model: review promises -> resume -> limit growth -> decide each Queue -> share surplus fairly
 //	        v
@@ -70,12 +73,18 @@ type Arbiter struct {
 	// devices reads what pods claim; nil for an API server without resource claims.
 	devices *claimcache.Reader
 
+	// mirror is what the watches have seen.
+	mirror *mirror
+	pace   pace
+
 	mu sync.RWMutex
+	// watching says of each watch whether the mirror has all that there was; nil until the cluster is watched.
+	watching []func() bool
 	// jobs has the verdicts of ElasticTrainingJobs and of gangs that are not ours. merges has those of MergeJobs.
 	jobs, merges board[capacity.Verdict]
 	// turns has what the limits of profiles leave to each training.
 	turns board[admission.Turn]
-	// claims is true for trainings that claim room: see Claims.
+	// claims are the trainings that a reservation waits for, and whether they claim room: see IsClaiming.
 	claims map[types.NamespacedName]bool
 	// bound are the gangs for which others leave, and whether a pod of theirs has been bound since.
 	bound map[types.NamespacedName]bool
@@ -95,7 +104,7 @@ func New(
 		reader: reader, config: cfg, log: log, now: time.Now, served: served, spent: spent,
 		changed: make(chan struct{}, 1), wake: make(chan event.GenericEvent),
 		jobs: newBoard(soonPart), merges: newBoard(soonPart), turns: newBoard(soonTurn),
-		bound: map[types.NamespacedName]bool{},
+		bound: map[types.NamespacedName]bool{}, mirror: newMirror(cfg),
 	}
 }
 
@@ -114,7 +123,7 @@ func (a *Arbiter) MergeVerdict(job types.NamespacedName) capacity.Verdict {
 }
 
 // IsClaiming returns whether the gang of a training is placed, or waits for room and can be served. judged is false for a
-// training that was not evaluated yet.
+// training that was not evaluated yet, and for one that no reservation waits for.
 func (a *Arbiter) IsClaiming(job types.NamespacedName) (claims, judged bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -167,12 +176,15 @@ func (a *Arbiter) Start(ctx context.Context) error {
 		case <-again:
 		}
 		began := a.now()
-		next, err := a.evaluate(ctx, began)
-		if err != nil {
-			a.log.Error(err, "Could not judge which gangs have room; jobs go by the last verdicts", "retryAfter", interval)
-			next = interval
-		} else {
-			a.log.V(1).Info("Judged which gangs have room", "took", a.now().Sub(began), "nextAfter", next)
+		next := a.pace.remaining(began)
+		if a.isDue(began) {
+			var err error
+			if next, err = a.evaluate(ctx, began); err != nil {
+				a.log.Error(err, "Could not judge which gangs have room; jobs go by the last verdicts", "retryAfter", interval)
+				next = interval
+			} else {
+				a.log.V(1).Info("Judged which gangs have room", "took", a.now().Sub(began), "nextAfter", next)
+			}
 		}
 		again = nil
 		if next > 0 {
@@ -189,49 +201,76 @@ func (a *Arbiter) Start(ctx context.Context) error {
 // evaluate judges every queue in which a gang waits, installs the verdicts and wakes the jobs whose verdicts changed. It returns
 // after what time a verdict changes though nothing else does; zero for never.
 func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, error) {
-	inputs, err := a.collect(ctx, now)
+	began := a.now()
+	woken, again, err := a.decide(ctx, now)
 	if err != nil {
 		return 0, err
 	}
-	judged, merges, again := a.judge(&inputs, now)
-	for job, turn := range inputs.turns {
-		if len(turn.GiveUp) > 0 {
-			judged[job] = mergeVerdicts(judged[job], capacity.Verdict{GiveUp: turn.GiveUp, To: turn.For})
-		}
-	}
-	a.grants = inputs.grants
-	claims := inputs.claimsOf(judged)
-	if len(judged)+len(merges)+len(inputs.turns) > 0 && (again == 0 || again > figuresInterval) {
-		again = figuresInterval // Jobs whose figures alone changed are woken then.
-	}
-	a.mu.Lock()
-	a.watchPromised()
-	jobs, wakeMerges, wakeProfiles := a.jobs.replace(judged, now), a.wakeMerges, a.wakeProfiles
-	mergeJobs := a.merges.replace(merges, now)
-	jobs = append(jobs, a.turns.replace(inputs.turns, now)...)
-	others := !maps.Equal(a.claims, claims)
-	a.claims = claims
-	a.mu.Unlock()
-	// Wake without the lock: reconcilers that run meanwhile read their verdicts.
-	if others && wakeProfiles != nil && !wakeObject(ctx, wakeProfiles, &v1alpha1.ResourceQuotaProfile{}) {
+	a.pace.noteWork(began, a.now())
+	// Wake without any lock: reconcilers that run meanwhile read their verdicts.
+	a.mu.RLock()
+	wakeMerges, wakeProfiles := a.wakeMerges, a.wakeProfiles
+	a.mu.RUnlock()
+	if woken.profiles && wakeProfiles != nil && !wakeObject(ctx, wakeProfiles, &v1alpha1.ResourceQuotaProfile{}) {
 		return 0, nil
 	}
-	for _, job := range jobs {
-		if !inputs.jobs[job] {
-			continue // A gang that is not ours has no reconciler.
-		}
+	for _, job := range woken.jobs {
 		object := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name}}
 		if !wakeObject(ctx, a.wake, object) {
 			return 0, nil
 		}
 	}
-	for _, job := range mergeJobs {
+	for _, job := range woken.merges {
 		object := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name}}
 		if wakeMerges != nil && !wakeObject(ctx, wakeMerges, object) {
 			return 0, nil
 		}
 	}
 	return again, nil
+}
+
+// woken is whom an evaluation wakes.
+type woken struct {
+	jobs, merges []types.NamespacedName
+	profiles     bool
+}
+
+// decide judges and installs the verdicts.
+func (a *Arbiter) decide(ctx context.Context, now time.Time) (woken, time.Duration, error) {
+	// Before the mirror is read. A pod bound after this is seen as bound in the mirror, so no gang is missed.
+	bound := a.boundSince()
+	m, done, err := a.mirrored(ctx)
+	if err != nil {
+		return woken{}, 0, err
+	}
+	defer done()
+	c, err := a.collect(ctx, m, bound, now)
+	if err != nil {
+		return woken{}, 0, err
+	}
+	judged, merges, again := a.judge(&c.in, now)
+	for job, turn := range c.in.turns {
+		if len(turn.GiveUp) > 0 {
+			judged[job] = mergeVerdicts(judged[job], capacity.Verdict{GiveUp: turn.GiveUp, To: turn.For})
+		}
+	}
+	a.grants = c.in.grants
+	claims := c.claimsOf(judged)
+	if len(judged)+len(merges)+len(c.in.turns) > 0 && (again == 0 || again > figuresInterval) {
+		again = figuresInterval // Jobs whose figures alone changed are woken then.
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.watchPromised()
+	wake := woken{
+		jobs:   append(a.jobs.replace(judged, now), a.turns.replace(c.in.turns, now)...),
+		merges: a.merges.replace(merges, now), profiles: !maps.Equal(a.claims, claims),
+	}
+	wake.jobs = slices.DeleteFunc(wake.jobs, func(key types.NamespacedName) bool {
+		return !c.in.isTraining(key) // A gang that is not ours has no reconciler.
+	})
+	a.claims = claims
+	return wake, again, nil
 }
 
 // wakeObject sends an event for an object; false if ctx ended first.
@@ -247,10 +286,11 @@ func wakeObject(ctx context.Context, to chan<- event.GenericEvent, object client
 // judge returns the verdicts about jobs and gangs that are not ours, those about MergeJobs, and after what time one changes
 // though nothing else does.
 func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again time.Duration) {
-	jobs, again = verdicts{}, in.again
+	jobs = verdicts{}
 	promises := map[string]capacity.Promises{}
-	if len(in.dockets)+len(in.growers)+len(in.preempted)+len(in.ceilings)+in.fairClaims() > 0 {
-		model := capacity.New(in.snapshot)
+	if in.anybodyWaits() {
+		model := capacity.New(in.snapshot())
+		again = in.again // The snapshot says when pods that leave are gone.
 		var reviews []*capacity.Review
 		var claiming []*capacity.Gang
 		// Which gangs claim room is settled for all queues first: a preempted job may resume, and surplus may grow, only in room that
@@ -279,6 +319,12 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 		again = kube.SoonerOf(again, next)
 		in.askForReserved(model, jobs)
 		merges = splitMerges(in, model, jobs)
+	} else {
+		again = in.again
+		for i := range in.growers {
+			g := &in.growers[i] // It has all that it wants.
+			jobs[g.Job] = capacity.Verdict{SurplusLimit: g.WholeSteps(g.Placed), Unjudged: !g.IsJudged()}
+		}
 	}
 	// In a queue in which no gang waits now, ended claims keep counting: a gang that comes back must not escape its pause.
 	for queue, before := range a.promises {

@@ -162,6 +162,15 @@ func (s *fixture) arbiter() *Arbiter {
 	return a
 }
 
+// snapshotNow is the cluster as an evaluation would see it.
+func (a *Arbiter) snapshotNow(t *testing.T) capacity.Snapshot {
+	t.Helper()
+	m, done, err := a.mirrored(t.Context())
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	defer done()
+	return a.newCollector(m, now).snapshot(t.Context())
+}
+
 func key(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ads", Name: name} }
 
 func waitingSince(j *v1alpha1.ElasticTrainingJob, since time.Time) {

@@ -9,8 +9,14 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
-// figuresInterval is how long a job is not woken while only figures of its verdict change.
+// figuresInterval is how long a job is not woken at least while only figures of its verdict change.
 const figuresInterval = time.Minute
+
+// figuresPause is that time where so many jobs have a verdict: a second for each, so that however many wait they write mere
+// figures once a second together.
+func figuresPause(jobs int) time.Duration {
+	return max(figuresInterval, time.Duration(jobs)*time.Second)
+}
 
 // farPlace stands for every place in a queue from which on a change of place does not wake a job at once.
 const farPlace = 11
@@ -37,13 +43,14 @@ func newBoard[V any](soon func(V) V) board[V] {
 }
 
 // replace installs the verdicts and lists the jobs to wake: at once if the part of the verdict changed that a job acts on, and
-// once a minute if only figures did. In a queue of 500 gangs every arrival changes the figures of all.
+// after a pause if only figures did. In a queue of 500 gangs every arrival changes the figures of all.
 func (b *board[V]) replace(next map[types.NamespacedName]V, now time.Time) []types.NamespacedName {
 	var wake []types.NamespacedName
+	pause := figuresPause(len(next))
 	for job, v := range next {
 		told, known := b.told[job]
 		if !known || !reflect.DeepEqual(b.soon(v), b.soon(told.verdict)) ||
-			(now.Sub(told.at) >= figuresInterval && !reflect.DeepEqual(v, told.verdict)) {
+			(now.Sub(told.at) >= pause && !reflect.DeepEqual(v, told.verdict)) {
 			wake = append(wake, job)
 			b.told[job] = telling[V]{verdict: v, at: now}
 		}
@@ -68,6 +75,7 @@ func soonPart(v capacity.Verdict) capacity.Verdict {
 		Place: min(v.Place, farPlace), Answer: answer,
 		SurplusLimit: v.SurplusLimit, RoomSince: v.RoomSince, Unjudged: v.Unjudged, GiveUp: v.GiveUp, To: v.To, From: v.From,
 		Preempt: v.Preempt, Resume: v.Resume, Model: v.Model, Overdue: v.Overdue, Since: v.Since, InVain: v.InVain,
+		Ahead: v.Ahead,
 	}
 	if v.Never != nil {
 		told.Never = &capacity.Answer{QueueLimit: v.Never.QueueLimit}

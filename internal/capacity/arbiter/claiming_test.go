@@ -35,13 +35,10 @@ func TestWhichTrainingsClaimRoom(t *testing.T) {
 		"a quota refuses its pods": {change: func(s *fixture, _ *v1alpha1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
 		}},
-		"room is kept for it": {change: func(s *fixture, _ *v1alpha1.ElasticTrainingJob) { s.reserve("gang") }, claims: true},
-		"room is kept for it, and no node takes its pods": {change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
-			s.reserve("gang")
+		"no node takes its pods": {change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.hold(j, func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"gpu": "none"} })
 		}},
-		"room is kept for it, and it is larger than the cluster": {change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
-			s.reserve("gang")
+		"it is larger than the cluster": {change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.hold(j, func(p *corev1.Pod) {
 				p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1000")}
 			})
@@ -54,6 +51,7 @@ func TestWhichTrainingsClaimRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			s := newFixture(t)
+			s.reserve("gang")
 			c.change(s, s.claimant())
 			a := s.arbiter()
 			claims, judged := a.IsClaiming(key("gang"))
@@ -96,6 +94,7 @@ func TestProfilesAreWokenWhenOtherTrainingsClaimRoom(t *testing.T) {
 	g := NewWithT(t)
 	s := newFixture(t)
 	j := s.claimant()
+	s.reserve("gang")
 	a := s.arbiter()
 	// An arbiter that waits for a reader waits until then.
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -21,52 +22,111 @@ import (
 // and other gangs may have the room.
 const arriving = 10 * time.Second
 
-// roll counts the pods of a PodGroup by their state.
+// roll is the pods of a PodGroup.
 type roll struct {
-	// bound pods have a node and do not terminate. completed pods succeeded and were not asked to leave. gated pods have scheduling
-	// gates.
-	bound, completed, gated int32
-	// finished are the indices of completed workers of a training.
-	finished map[int32]bool
-	// waiting pods have no node and no gates, do not terminate, and are for Volcano to place.
-	waiting []*corev1.Pod
+	pods map[types.NamespacedName]*knownPod
+	// bound pods have a node and do not terminate. completed pods succeeded and were not asked to leave.
+	bound, completed int32
+	// holds is what the bound pods hold together.
+	holds capacity.Amounts
+	// waiters are those of the waiting pods, and asOf the version of shapes that they are of; nil until somebody asks again.
+	waiters []capacity.Waiter
+	asOf    int
 }
 
-// enroll counts a pod in its PodGroup.
-func (c *collector) enroll(group types.NamespacedName, p *corev1.Pod) {
-	if group.Name == "" || p.Status.Phase == corev1.PodFailed {
-		return
-	}
-	r := c.members[group]
-	if r == nil {
-		r = &roll{}
-		c.members[group] = r
-	}
+// standing is the state of a pod in its PodGroup.
+type standing int
+
+const (
+	// standsAside is for a pod that is no member: it failed or terminates, or another scheduler places it.
+	standsAside standing = iota
+	standsBound
+	standsCompleted
+	// standsGated is for a pod without a node that scheduling gates hold, standsWaiting for one that Volcano is to place.
+	standsGated
+	standsWaiting
+)
+
+// standingOf is the state of a pod in its PodGroup.
+func standingOf(p *corev1.Pod) standing {
 	switch {
+	case p.Status.Phase == corev1.PodFailed:
 	case p.Status.Phase == corev1.PodSucceeded:
 		if p.DeletionTimestamp == nil && !isDisrupted(p) {
-			c.countCompleted(r, p)
+			return standsCompleted
 		}
 	case p.DeletionTimestamp != nil:
 	case p.Spec.NodeName != "":
-		r.bound++
+		return standsBound
 	case len(p.Spec.SchedulingGates) > 0:
-		r.gated++
+		return standsGated
 	case p.Spec.SchedulerName == gang.SchedulerName:
-		r.waiting = append(r.waiting, p)
+		return standsWaiting
 	}
+	return standsAside
 }
 
-// countCompleted counts a member that has completed. For a training it keeps the index, because the status may know of
-// completed workers whose pods are gone.
-func (c *collector) countCompleted(r *roll, p *corev1.Pod) {
-	r.completed++
-	if _, index, ok := c.workerOf(p); ok {
-		if r.finished == nil {
-			r.finished = map[int32]bool{}
-		}
-		r.finished[index] = true
+// enroll counts a pod in its PodGroup, times 1 or -1.
+func (m *mirror) enroll(p *knownPod, times int64) {
+	if p.group.Name == "" {
+		return
 	}
+	r := m.rolls[p.group]
+	if r == nil {
+		r = &roll{pods: map[types.NamespacedName]*knownPod{}, holds: capacity.Amounts{}}
+		m.rolls[p.group] = r
+	}
+	r.waiters = nil
+	if times > 0 {
+		r.pods[p.key] = p
+	} else {
+		delete(r.pods, p.key)
+	}
+	switch p.standing {
+	case standsBound:
+		r.bound += int32(times)
+		for name, amount := range p.requests {
+			if r.holds[name] += times * amount; r.holds[name] == 0 {
+				delete(r.holds, name)
+			}
+		}
+		m.book(p.group, p.requests, times)
+	case standsCompleted:
+		r.completed += int32(times)
+	case standsAside, standsGated, standsWaiting:
+	}
+	if len(r.pods) == 0 {
+		delete(m.rolls, p.group)
+	}
+	m.countShort(p.group)
+}
+
+// rollOf is the roll of a PodGroup; empty for one without pods.
+func (m *mirror) rollOf(group types.NamespacedName) *roll {
+	if r := m.rolls[group]; r != nil {
+		return r
+	}
+	return &roll{}
+}
+
+// gated counts the pods that scheduling gates hold.
+func (r *roll) gated() (count int32) {
+	for _, p := range r.pods {
+		if p.standing == standsGated {
+			count++
+		}
+	}
+	return count
+}
+
+// hasMaster is true for a PodGroup whose worker 0 is bound.
+func (c *collector) hasMaster(group types.NamespacedName) bool {
+	for _, p := range c.rollOf(group).pods {
+		if _, index, ok := c.workerOf(p); ok && index == 0 && p.standing == standsBound {
+			return true
+		}
+	}
+	return false
 }
 
 // hasEnded is true for a pod that will not run again.
@@ -84,35 +144,62 @@ func isDisrupted(p *corev1.Pod) bool {
 	return false
 }
 
-// rollOf is the roll of a PodGroup; empty for one without pods.
-func (c *collector) rollOf(group types.NamespacedName) *roll {
-	if r := c.members[group]; r != nil {
-		return r
-	}
-	return &roll{}
-}
-
 // collectClaims opens a docket for every queue in which a gang claims room, and lists the jobs that could grow.
-func (c *collector) collectClaims() {
-	for key, g := range c.groups {
+func (c *collector) collectClaims(bound map[types.NamespacedName]bool) {
+	for key := range c.short {
+		g := c.groups[key]
 		if job := c.jobs[key]; job != nil && isCoreOf(g, job) {
 			c.claimOurs(key, g.Queue, job)
 			continue
 		}
 		c.claimOther(key, g)
 	}
-	// A new attempt claims room before its PodGroup exists, so that a resumed job does not lose the room that it resumed for.
-	for key, job := range c.jobs {
-		if _, there := c.groups[key]; !there && c.in.turns[key].Blocked == nil && c.isArriving(job) {
-			c.claimOurs(key, job.Status.Queue, job)
-		}
-	}
+	c.collectAsking()
 	for queue, promises := range c.arbiter.promises {
 		if promises.AnyMade() {
 			c.docket(queue) // Others left for a gang there that may not wait any more: ReviewClaims must end its claim.
 		}
+		for _, gang := range promises.AllNamed() {
+			if c.isPlaced(gang) {
+				c.in.served[gang] = true
+			}
+		}
 	}
+	c.serveBound(bound)
 	c.arbiter.idle = c.idle
+}
+
+// collectAsking lists the trainings that need an answer though their PodGroups lack no member.
+func (c *collector) collectAsking() {
+	for key := range c.asking {
+		job := c.jobs[key]
+		g, there := c.groups[key]
+		switch {
+		case job.Status.Preemption != nil:
+			c.in.preempted = append(c.in.preempted, c.stoppedCore(key, job))
+		case there && !c.short[key] && isCoreOf(g, job):
+			c.claimOurs(key, g.Queue, job) // It has its places, and may grow.
+		case !there && c.in.turns[key].Blocked == nil && c.isArriving(job):
+			// A new attempt claims room before its PodGroup exists, so that a resumed job does not lose the room that it resumed for.
+			c.claimOurs(key, job.Status.Queue, job)
+		}
+	}
+	c.in.growers = slices.Grow(c.in.growers, len(c.growing))
+	for key := range c.growing {
+		if g, there := c.groups[key]; there && !c.short[key] && isCoreOf(g, c.jobs[key]) {
+			c.claimOurs(key, g.Queue, c.jobs[key])
+		}
+	}
+}
+
+// isPlaced is true for a gang all of whose members are placed.
+func (c *collector) isPlaced(key types.NamespacedName) bool {
+	g, there := c.groups[key]
+	if job := c.jobs[key]; there && job != nil && isCoreOf(g, job) {
+		return wantsCore(job) && c.missing(key, job) <= 0
+	}
+	r := c.rollOf(key)
+	return there && g.MinMember <= r.bound+r.completed
 }
 
 // serveBound marks as placed the gangs that no longer wait and had a pod bound since others left for them. Volcano binds the
@@ -131,48 +218,63 @@ func (c *collector) serveBound(bound map[types.NamespacedName]bool) {
 func (c *collector) claimOther(key types.NamespacedName, g gang.Membership) {
 	r := c.rollOf(key)
 	if g.MinMember <= r.bound+r.completed {
-		c.in.served[key] = true
 		return
 	}
-	ask := &capacity.Gang{Job: key, Queue: g.Queue, Created: g.Created}
-	for _, p := range r.waiting {
-		ask.Tier = max(ask.Tier, ptr.Deref(p.Spec.Priority, 0))
+	ask, waiters := &capacity.Gang{Job: key, Queue: g.Queue, Created: g.Created}, c.waitersOf(r)
+	for i := range waiters {
+		ask.Tier = max(ask.Tier, -waiters[i].Rank)
 	}
 	c.submit(ask, &capacity.Standing{
-		MinMember: g.MinMember, Placed: r.bound + r.completed, Waiting: c.waitersOf(r.waiting), Gated: r.gated,
+		MinMember: g.MinMember, Placed: r.bound + r.completed, Waiting: waiters, Gated: r.gated(),
 	})
+}
+
+// wantsCore is true for a training that has a core, or asks for one.
+func wantsCore(job *v1alpha1.ElasticTrainingJob) bool {
+	st := &job.Status
+	return st.Attempt != nil && !job.Spec.Suspend && st.Preemption == nil && st.MasterCompletionTime == nil &&
+		st.CompletionTime == nil && job.DeletionTimestamp == nil
+}
+
+// missing is how many workers of a training's core have no place.
+func (c *collector) missing(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) int32 {
+	r := c.rollOf(key)
+	return job.Status.Attempt.MinReplicas - r.bound - c.completedCore(r, job)
 }
 
 // claimOurs claims room for the core of a training, or lists it among the growers if its core is placed.
 func (c *collector) claimOurs(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) {
-	st := &job.Status
-	if st.Attempt == nil || job.Spec.Suspend || st.Preemption != nil || st.MasterCompletionTime != nil ||
-		st.CompletionTime != nil || job.DeletionTimestamp != nil {
+	if !wantsCore(job) {
 		return
 	}
-	r := c.rollOf(key)
-	placed := r.bound + c.completedCore(r, job)
-	missing := st.Attempt.MinReplicas - placed
+	st, missing := &job.Status, c.missing(key, job)
 	if missing <= 0 {
-		c.in.placed[key], c.in.served[key] = true, true
 		c.addGrower(key, queue, job)
 		return
 	}
-	ask := c.gangOf(key, queue, job)
+	ask, r := c.gangOf(key, queue, job), c.rollOf(key)
 	ask.Others = c.otherModels(key, job, missing)
 	c.submit(ask, &capacity.Standing{
-		MinMember: st.Attempt.MinReplicas, Placed: placed, Waiting: c.waitersOf(r.waiting), Gated: r.gated,
+		MinMember: st.Attempt.MinReplicas, Placed: st.Attempt.MinReplicas - missing, Waiting: c.waitersOf(r), Gated: r.gated(),
 		Hindered: isHindered(job), Began: st.Attempt.StartTime.Time, Arriving: c.isArriving(job),
-		Expected: func() (capacity.Shape, []capacity.Shape) { return c.shapesOf(job, ask.Model, missing, !c.masters[key]) },
+		Expected: func() (capacity.Shape, []capacity.Shape) {
+			return c.shapesOf(job, ask.Model, missing, !c.hasMaster(key))
+		},
 	})
 }
 
-// claimsOf returns for each training whether its gang claims room by these verdicts, or has it already.
-func (in *inputs) claimsOf(judged verdicts) map[types.NamespacedName]bool {
-	claims := make(map[types.NamespacedName]bool, len(in.jobs))
-	for job := range in.jobs {
-		v := judged[job]
-		claims[job] = in.placed[job] || v.Waiting > 0 && !v.Overdue && v.Never == nil
+// claimsOf returns for each training that a reservation waits for whether its gang claims room by these verdicts, or has it
+// already.
+func (c *collector) claimsOf(judged verdicts) map[types.NamespacedName]bool {
+	claims := map[types.NamespacedName]bool{}
+	if len(c.in.reserved) == 0 {
+		return claims
+	}
+	for key := range c.jobs {
+		if c.in.reserved[key.Name] {
+			v := judged[key]
+			claims[key] = c.isPlaced(key) || v.Waiting > 0 && !v.Overdue && v.Never == nil
+		}
 	}
 	return claims
 }
@@ -185,7 +287,7 @@ func (in *inputs) askForReserved(model *capacity.Model, judged verdicts) {
 	}
 	for _, d := range in.dockets {
 		for _, g := range d.Waiting {
-			if v, told := judged[g.Job]; told && in.jobs[g.Job] && in.reserved[g.Job.Name] {
+			if v, told := judged[g.Job]; told && in.isTraining(g.Job) && in.reserved[g.Job.Name] {
 				v.Never = model.CeilingFor(g)
 				judged[g.Job] = v
 			}
@@ -195,13 +297,21 @@ func (in *inputs) askForReserved(model *capacity.Model, judged verdicts) {
 
 // completedCore counts the core workers that have completed: by their pods, and by the status for pods that are gone.
 func (c *collector) completedCore(r *roll, job *v1alpha1.ElasticTrainingJob) int32 {
-	count := int32(0)
-	for _, m := range job.Status.Members {
-		if m.HasCompleted() && m.Index < job.Status.Attempt.MinReplicas && !r.finished[m.Index] {
-			count++
+	finished := map[int32]bool{}
+	if r.completed > 0 {
+		for _, p := range r.pods {
+			if _, index, ok := c.workerOf(p); ok && p.standing == standsCompleted {
+				finished[index] = true
+			}
 		}
 	}
-	for index := range r.finished {
+	for _, m := range job.Status.Members {
+		if m.HasCompleted() {
+			finished[m.Index] = true
+		}
+	}
+	count := int32(0)
+	for index := range finished {
 		if index < job.Status.Attempt.MinReplicas {
 			count++
 		}
@@ -212,7 +322,7 @@ func (c *collector) completedCore(r *roll, job *v1alpha1.ElasticTrainingJob) int
 // submit adds the gang to the docket of its queue if it claims room. The wait of a gang that claimed nothing for a while begins
 // when it claims again: a gang whose gate is lifted after an hour has waited for a second.
 func (c *collector) submit(ask *capacity.Gang, s *capacity.Standing) {
-	s.QueueShut = !c.open[ask.Queue]
+	s.QueueShut = !c.isOpen(ask.Queue)
 	if idle, seen := c.arbiter.idle[ask.Job]; seen {
 		c.idle[ask.Job] = idle
 		if idle.After(s.Began) {
@@ -227,8 +337,23 @@ func (c *collector) submit(ask *capacity.Gang, s *capacity.Standing) {
 	d.Waiting = append(d.Waiting, ask)
 }
 
-// waitersOf reads waiting pods. Pods that ask for the same share one shape.
-func (c *collector) waitersOf(pods []*corev1.Pod) []capacity.Waiter {
+// waitersOf reads the waiting pods of a PodGroup, once for each change of its pods.
+func (c *collector) waitersOf(r *roll) []capacity.Waiter {
+	if version := c.shapes.now(); r.waiters == nil || r.asOf != version {
+		var waiting []*corev1.Pod
+		for _, p := range r.pods {
+			if p.standing == standsWaiting {
+				waiting = append(waiting, p.pod)
+			}
+		}
+		slices.SortFunc(waiting, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+		r.waiters, r.asOf = c.readWaiters(waiting), version
+	}
+	return r.waiters
+}
+
+// readWaiters reads pods. Those that ask for the same share one shape.
+func (c *collector) readWaiters(pods []*corev1.Pod) []capacity.Waiter {
 	all := make([]capacity.Waiter, 0, len(pods))
 	var kinds []*corev1.PodSpec
 	var shapes []*capacity.Shape

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
@@ -274,7 +275,7 @@ func TestKindsOfPodsAreBounded(t *testing.T) {
 		}}}}})
 	}
 	kinds := map[*capacity.Shape]bool{}
-	waiting := (&collector{}).waitersOf(pods)
+	waiting := (&collector{mirror: newMirror(config.DefaultConfiguration())}).readWaiters(pods)
 	for _, w := range waiting {
 		kinds[w.Shape] = true
 	}

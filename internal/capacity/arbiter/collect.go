@@ -1,18 +1,14 @@
 package arbiter
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
@@ -20,7 +16,6 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/quota/admission"
-	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
 // starvation is how long a gang that is not ours waits before the operator deletes surplus for it.
@@ -32,12 +27,10 @@ const overdue = 60 * time.Second
 
 // inputs is what one evaluation works on.
 type inputs struct {
-	snapshot capacity.Snapshot
 	// dockets are those of queues in which a gang claims room.
 	dockets map[string]*capacity.Docket
-	jobs    map[types.NamespacedName]bool
-	// placed are the trainings whose gangs are placed. served are all gangs that are placed, or were and are gone.
-	placed, served map[types.NamespacedName]bool
+	// served are the gangs with promises that are placed, or were and are gone.
+	served map[types.NamespacedName]bool
 	// growers are the jobs that create only the surplus that fits.
 	growers []capacity.Grower
 	// preempted are the jobs that were stopped as a whole and may resume when there is room.
@@ -46,53 +39,40 @@ type inputs struct {
 	mergeCores map[types.NamespacedName]types.NamespacedName
 	// ceilings are the cores of MergeJobs for which the model is asked whether they could ever fit, named as their MergeJobs.
 	ceilings []*capacity.Gang
-	// claims are waiting surplus workers.
-	claims []*corev1.Pod
-	// fair are the queues among which surplus is shared fairly.
-	fair map[string]bool
+	// lines are the pools in which the head of the line asks for its place.
+	lines map[string]*line
+	// fair are the queues among which surplus is shared fairly. claims are the surplus workers there that wait.
+	fair   map[string]bool
+	claims []*knownPod
 	// turns are what the limits of profiles leave to each training. grants are what each profile has granted.
 	turns  map[types.NamespacedName]admission.Turn
 	grants map[string]admission.Grants
 	// fairly asks the model which surplus leaves for waiting surplus.
 	fairly func(*capacity.Model) (verdicts, time.Duration)
+	// snapshot makes the snapshot. isTraining tells trainings from other gangs.
+	snapshot   func() capacity.Snapshot
+	isTraining func(types.NamespacedName) bool
 	// reserved are the names of tasks for which profiles hold room.
 	reserved map[string]bool
 	// again is after what time the inputs change though nothing else does; zero for never.
 	again time.Duration
 }
 
-// fairClaims is how many surplus workers wait, if there are queues to share with.
-func (in *inputs) fairClaims() int {
-	if len(in.fair) < 2 {
-		return 0
-	}
-	return len(in.claims)
+// anybodyWaits is true if a gang, a merge or a job needs an answer of the model. Else nothing more is read.
+func (in *inputs) anybodyWaits() bool {
+	return len(in.dockets)+len(in.preempted)+len(in.ceilings)+len(in.claims) > 0 ||
+		slices.ContainsFunc(in.growers, func(g capacity.Grower) bool { return g.Workers > 0 })
 }
 
-// collector reads the caches once and makes the inputs of one evaluation.
+// collector makes the inputs of one evaluation from a mirror.
 type collector struct {
+	*mirror
 	arbiter *Arbiter
 	now     time.Time
 	in      inputs
 
-	jobs   map[types.NamespacedName]*v1alpha1.ElasticTrainingJob
-	merges map[types.NamespacedName]*v1alpha1.MergeJob
-	groups map[types.NamespacedName]gang.Membership
-	// members are the pods of each PodGroup, by their state.
-	members map[types.NamespacedName]*roll
-	// open are the Queues that place pods.
-	open map[string]bool
-	// runtimeClasses are those that pods may name.
-	runtimeClasses map[string]*nodev1.RuntimeClass
-	// crews are the running workers of each job.
-	crews map[types.NamespacedName]*crew
-	// masters are the PodGroups whose worker 0 is bound.
-	masters map[types.NamespacedName]bool
-	// stopping are the jobs that are being stopped as a whole.
-	stopping map[types.NamespacedName]bool
-	// volumes are PersistentVolumes by name; volumeClaims are PersistentVolumeClaims.
-	volumes      map[string]*corev1.PersistentVolume
-	volumeClaims map[types.NamespacedName]*corev1.PersistentVolumeClaim
+	// crews are the workers of each job.
+	crews map[*v1alpha1.ElasticTrainingJob]*crew
 	// served is whether Volcano takes surplus, asked once so that it cannot change within an evaluation.
 	served bool
 	// idle is when gangs with missing members were last seen to claim nothing.
@@ -103,168 +83,133 @@ type collector struct {
 	told map[types.UID]bool
 }
 
-// collect reads the caches and makes the inputs of one evaluation.
-func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
-	// Before the caches are read. A pod bound after this is seen as bound in the caches, so no gang is missed.
-	bound := a.boundSince()
-	c, pods, nodes, err := a.readCaches(ctx, now, a.told)
-	if err != nil {
-		return c.in, err
+// collect makes the inputs of one evaluation. bound are the gangs that had a pod bound since others leave for them, asked for
+// before the mirror was.
+func (a *Arbiter) collect(
+	ctx context.Context, m *mirror, bound map[types.NamespacedName]bool, now time.Time,
+) (*collector, error) {
+	c := a.newCollector(m, now)
+	c.told, a.told = a.told, nil
+	if err := c.decideTurns(ctx); err != nil {
+		c.arbiter.told = c.told
+		return nil, err
 	}
-	if err := c.decideTurns(ctx, pods, nodes); err != nil {
-		return c.in, err
+	for _, job := range c.merges {
+		c.addMerge(job)
 	}
-	c.collectClaims()
-	c.serveBound(bound)
-	a.told = nil
+	c.collectClaims(bound)
+	c.collectFairClaims()
 	c.in.fairly = c.shareFairly
-	return c.in, nil
+	c.in.snapshot = func() capacity.Snapshot { return c.snapshot(ctx) }
+	return c, nil
 }
 
-// readCaches lists all kinds from the caches and makes the snapshot. told is surplus that was told to leave before; nil where it
-// does not matter. Profiles and metrics read the caches beside the evaluation, so they must not see what it writes.
-func (a *Arbiter) readCaches(
-	ctx context.Context, now time.Time, told map[types.UID]bool,
-) (*collector, []corev1.Pod, []corev1.Node, error) {
+// newCollector returns a collector for an evaluation, or for those who only measure: profiles and metrics read beside the
+// evaluation, so they must not see what it writes.
+func (a *Arbiter) newCollector(m *mirror, now time.Time) *collector {
 	c := &collector{
-		arbiter: a, now: now, served: a.served(), told: told, idle: map[types.NamespacedName]time.Time{},
+		mirror: m, arbiter: a, now: now, served: a.served(), idle: map[types.NamespacedName]time.Time{},
+		crews: map[*v1alpha1.ElasticTrainingJob]*crew{},
 		in: inputs{
-			dockets: map[string]*capacity.Docket{}, jobs: map[types.NamespacedName]bool{}, placed: map[types.NamespacedName]bool{},
-			served: map[types.NamespacedName]bool{}, mergeCores: map[types.NamespacedName]types.NamespacedName{},
+			dockets: map[string]*capacity.Docket{}, served: map[types.NamespacedName]bool{},
+			mergeCores: map[types.NamespacedName]types.NamespacedName{},
+			lines:      map[string]*line{},
 		},
-		jobs:    map[types.NamespacedName]*v1alpha1.ElasticTrainingJob{},
-		merges:  map[types.NamespacedName]*v1alpha1.MergeJob{},
-		groups:  map[types.NamespacedName]gang.Membership{},
-		members: map[types.NamespacedName]*roll{}, open: map[string]bool{}, runtimeClasses: map[string]*nodev1.RuntimeClass{},
-		crews:   map[types.NamespacedName]*crew{},
-		masters: map[types.NamespacedName]bool{}, stopping: map[types.NamespacedName]bool{},
-		volumes: map[string]*corev1.PersistentVolume{}, volumeClaims: map[types.NamespacedName]*corev1.PersistentVolumeClaim{},
 	}
-	jobs, merges := &v1alpha1.ElasticTrainingJobList{}, &v1alpha1.MergeJobList{}
-	pods, nodes, groups, queues := &corev1.PodList{}, &corev1.NodeList{}, gang.NewPodGroupList(), gang.NewQueueList()
-	volumes, claims, classes := &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}, &nodev1.RuntimeClassList{}
-	for _, list := range []client.ObjectList{jobs, merges, pods, nodes, groups, queues, volumes, claims, classes} {
-		if err := a.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return c, nil, nil, fmt.Errorf("list %T: %w", list, err)
+	c.in.isTraining = func(key types.NamespacedName) bool { return m.jobs[key] != nil }
+	return c
+}
+
+// snapshot is the cluster at this moment.
+func (c *collector) snapshot(ctx context.Context) capacity.Snapshot {
+	s := capacity.Snapshot{Nodes: make([]capacity.Node, 0, len(c.ready)), Pods: make([]capacity.Pod, 0, len(c.pods))}
+	for _, name := range c.ready {
+		node := *c.nodes[name].ready
+		node.Held = c.held[name]
+		if node.Held == nil {
+			node.Held = capacity.Amounts{}
 		}
+		s.Nodes = append(s.Nodes, node)
 	}
-	for i := range volumes.Items {
-		c.volumes[volumes.Items[i].Name] = &volumes.Items[i]
+	for _, p := range c.pods {
+		c.addPod(&s, p)
 	}
-	for i := range claims.Items {
-		c.volumeClaims[client.ObjectKeyFromObject(&claims.Items[i])] = &claims.Items[i]
-	}
-	for i := range classes.Items {
-		c.runtimeClasses[classes.Items[i].Name] = &classes.Items[i]
-	}
-	// The order matters: pods are read by the jobs and PodGroups that they belong to.
-	for i := range jobs.Items {
-		key := client.ObjectKeyFromObject(&jobs.Items[i])
-		c.jobs[key], c.in.jobs[key] = &jobs.Items[i], true
-		c.addJob(key, &jobs.Items[i])
-	}
-	for _, g := range gang.AllMemberships(groups) {
-		c.groups[g.Key] = g
-	}
-	for i := range merges.Items {
-		c.addMerge(&merges.Items[i])
-	}
-	for i := range nodes.Items {
-		c.addNode(&nodes.Items[i])
-	}
-	allocated := map[string]capacity.Amounts{}
-	for i := range pods.Items {
-		c.addPod(&pods.Items[i], allocated)
-	}
+	slices.SortFunc(s.Pending, func(a, b capacity.Pod) int { return cmp.Compare(a.Surplus.UID, b.Surplus.UID) })
 	c.weighWork(ctx)
-	for _, q := range gang.AllQueueLimits(queues) {
-		// A Queue without a state has not been seen by Volcano yet, and is about to open.
-		c.open[q.Name] = q.State == "" || q.State == gang.QueueOpen
-		c.in.snapshot.Queues = append(c.in.snapshot.Queues, capacity.Queue{
-			Name: q.Name, Guarantee: capacity.AmountsOf(q.Guarantee), Deserved: capacity.AmountsOf(q.Deserved),
-			Capability: capacity.AmountsOf(q.Capability), Allocated: allocated[q.Name], Protected: !q.Reclaimable,
+	s.Running = make([]capacity.Running, 0, len(c.crews))
+	for key, job := range c.jobs {
+		c.addRunning(&s, key, job)
+	}
+	s.Queues = c.queuesNow()
+	return s
+}
+
+// queuesNow are the Queues, with what their pods hold. Terminating pods are in no books, as for Volcano's plugins.
+func (c *collector) queuesNow() []capacity.Queue {
+	var all []capacity.Queue
+	for name, q := range c.queues {
+		all = append(all, capacity.Queue{
+			Name: name, Guarantee: capacity.AmountsOf(q.Guarantee), Deserved: capacity.AmountsOf(q.Deserved),
+			Capability: capacity.AmountsOf(q.Capability), Allocated: c.booked[name], Protected: !q.Reclaimable,
 		})
 	}
-	return c, pods.Items, nodes.Items, nil
+	return all
 }
 
-// addNode adds a ready node. A cordoned node takes pods that tolerate it, as for kube-scheduler and Volcano.
-func (c *collector) addNode(n *corev1.Node) {
-	ready := slices.ContainsFunc(n.Status.Conditions, func(condition corev1.NodeCondition) bool {
-		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
-	})
-	if !ready {
-		return
-	}
-	taints := n.Spec.Taints
-	if n.Spec.Unschedulable {
-		taints = append(slices.Clone(taints), corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
-	}
-	c.in.snapshot.Nodes = append(c.in.snapshot.Nodes, capacity.Node{
-		Name: n.Name, Labels: n.Labels, Taints: taints, Allocatable: capacity.AmountsOf(n.Status.Allocatable),
-	})
+// isOpen is true for a Queue that places pods. One without a state has not been seen by Volcano yet, and is about to open.
+func (c *collector) isOpen(queue string) bool {
+	q, there := c.queues[queue]
+	return there && (q.State == "" || q.State == gang.QueueOpen)
 }
 
-// addPod adds a pod: to the count of its gang, to what its node and queue hold, and to the surplus.
-func (c *collector) addPod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
-	group := types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}
-	c.enroll(group, p)
-	if hasEnded(p) {
-		return
-	}
-	if p.Spec.NodeName == "" {
-		if p.DeletionTimestamp != nil || len(p.Spec.SchedulingGates) > 0 {
-			return
+// addPod adds a pod that has not ended to the snapshot.
+func (c *collector) addPod(to *capacity.Snapshot, p *knownPod) {
+	switch {
+	case p.ended:
+	case p.node != "":
+		job := c.jobOf(p)
+		pod := c.boundPod(p, job)
+		if job != nil && p.isWorker && p.pod.DeletionTimestamp == nil {
+			c.joinCrew(job, p, pod.Surplus)
 		}
-		if s := c.surplusOf(p); s != nil {
-			c.in.snapshot.Pending = append(c.in.snapshot.Pending, capacity.Pod{Queue: c.groups[group].Queue, Surplus: s})
-			c.in.claims = append(c.in.claims, p)
+		to.Pods = append(to.Pods, pod)
+	default:
+		if s := c.waitingSurplus(p, c.jobOf(p)); s != nil {
+			to.Pending = append(to.Pending, capacity.Pod{Queue: c.groups[p.group].Queue, Surplus: s})
 		}
-		return
-	}
-	if key, index, ok := c.workerOf(p); ok && p.DeletionTimestamp == nil {
-		if index == 0 {
-			c.masters[group] = true
-		}
-		c.joinCrew(key, index, p)
-	}
-	pod := c.boundPod(p, c.groups[group].Queue)
-	c.in.snapshot.Pods = append(c.in.snapshot.Pods, pod)
-	if pod.Queue == "" {
-		return
-	}
-	if allocated[pod.Queue] == nil {
-		allocated[pod.Queue] = capacity.Amounts{}
-	}
-	for name, amount := range pod.Requests {
-		allocated[pod.Queue][name] += amount
 	}
 }
 
-// boundPod is a pod on its node, as the model sees it.
-func (c *collector) boundPod(p *corev1.Pod, queue string) capacity.Pod {
-	pod := capacity.Pod{
-		Node: p.Spec.NodeName, Requests: capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{})),
+// waitingSurplus describes a pod without a node, of a training or of none, as surplus that waits for one; nil for a pod that is
+// none.
+func (c *collector) waitingSurplus(p *knownPod, job *v1alpha1.ElasticTrainingJob) *capacity.Surplus {
+	if p.pod.DeletionTimestamp != nil || len(p.pod.Spec.SchedulingGates) > 0 {
+		return nil
 	}
-	if p.DeletionTimestamp != nil {
+	return c.surplusOf(p, job)
+}
+
+// boundPod is a pod on its node, of a training or of none, as the model sees it.
+func (c *collector) boundPod(p *knownPod, job *v1alpha1.ElasticTrainingJob) capacity.Pod {
+	pod := capacity.Pod{Node: p.node, Requests: p.requests}
+	if p.pod.DeletionTimestamp != nil {
 		// It has no Queue: Volcano's plugins do not count terminating pods either.
-		end := p.DeletionTimestamp.Sub(c.now) // The API server has added the grace period to it.
+		end := p.pod.DeletionTimestamp.Sub(c.now) // The API server has added the grace period to it.
 		switch {
-		case end > capacity.LongestLeave && !soonGone(p):
+		case end > capacity.LongestLeave && !soonGone(p.pod):
 			c.in.again = kube.SoonerOf(c.in.again, end-capacity.LongestLeave)
 		case end+overdue > 0:
 			c.in.again = kube.SoonerOf(c.in.again, end+overdue)
-			pod.Leaving, pod.Surplus = true, c.surplusOf(p)
-			pod.Job, _, _ = c.workerOf(p)
+			pod.Leaving, pod.Surplus, pod.Job = true, c.surplusOf(p, job), p.owner
 		} // A pod that should be gone by now just holds its place, and nothing is expected of it.
 		return pod
 	}
-	pod.Queue = queue
-	if key, _, ok := c.workerOf(p); ok {
-		pod.Job, pod.Leaving = key, c.stopping[key]
+	pod.Queue, pod.Until = c.groups[p.group].Queue, c.mergeUntil(p)
+	if job != nil && p.isWorker {
+		pod.Job, pod.Leaving = p.owner, isStopping(job)
 	}
-	if pod.Surplus = c.surplusOf(p); pod.Surplus != nil {
-		pod.Kept = c.mayStay(p, pod.Surplus.Job)
+	if pod.Surplus = c.surplusOf(p, job); pod.Surplus != nil {
+		pod.Kept = c.mayStay(p.pod, job)
 	}
 	return pod
 }
@@ -276,50 +221,56 @@ func soonGone(p *corev1.Pod) bool {
 	return grace != nil && time.Duration(*grace)*time.Second <= capacity.LongestLeave
 }
 
-// workerOf is the training that controls the pod, and the worker's index; false if none does. Labels do not count, because
-// users may write them.
-func (c *collector) workerOf(p *corev1.Pod) (types.NamespacedName, int32, bool) {
-	owner := metav1.GetControllerOf(p)
-	if owner == nil {
-		return types.NamespacedName{}, 0, false
+// jobOf is the training that controls the pod; nil if none does. Labels do not count, because users may write them.
+func (c *collector) jobOf(p *knownPod) *v1alpha1.ElasticTrainingJob {
+	if p.ownerUID == "" {
+		return nil
 	}
-	key := types.NamespacedName{Namespace: p.Namespace, Name: owner.Name}
-	job := c.jobs[key]
-	if job == nil || job.UID != owner.UID {
-		return key, 0, false
+	job := c.jobs[p.owner]
+	if job == nil || job.UID != p.ownerUID {
+		return nil
 	}
-	index, ok := rendezvous.WorkerIndex(owner.Name, p.Name)
-	return key, index, ok
+	return job
 }
 
-// addJob adds a training that runs, that was preempted, or that is being stopped.
-func (c *collector) addJob(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) {
+// workerOf is the training that the pod is a worker of, and the worker's index; false for a pod that is no worker.
+func (c *collector) workerOf(p *knownPod) (types.NamespacedName, int32, bool) {
+	return p.owner, p.index, p.isWorker && c.jobOf(p) != nil
+}
+
+// isStopping is true for a job that is being stopped as a whole.
+func isStopping(job *v1alpha1.ElasticTrainingJob) bool {
 	st := &job.Status
-	tier := c.tierOf(job)
 	switch {
 	case st.CompletionTime != nil || job.DeletionTimestamp != nil || st.Attempt == nil:
+		return false
 	case st.Preemption != nil && !job.Spec.Suspend:
-		c.in.preempted = append(c.in.preempted, c.stoppedCore(key, job))
-		c.stopping[key] = true
-	case st.MasterCompletionTime != nil: // It is about to end by itself.
-	case job.Spec.Suspend:
-		c.stopping[key] = true
-	case st.RunningSince != nil:
-		c.in.snapshot.Running = append(c.in.snapshot.Running, capacity.Running{
-			Job: key, Queue: st.Queue, Tier: tier.Name, Priority: tier.Priority, Created: job.CreationTimestamp.Time,
-			Unmodelled: c.shapeOf(job, st.Attempt.Model, 0).Unmodelled+c.shapeOf(job, st.Attempt.Model, 1).Unmodelled != "",
-		})
+		return true
 	}
+	return st.MasterCompletionTime == nil && job.Spec.Suspend // After that it is about to end by itself.
+}
+
+// addRunning adds a training that runs, and so may be stopped.
+func (c *collector) addRunning(to *capacity.Snapshot, key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) {
+	st := &job.Status
+	if !wantsCore(job) || st.RunningSince == nil {
+		return
+	}
+	tier := c.tierOf(job)
+	to.Running = append(to.Running, capacity.Running{
+		Job: key, Queue: st.Queue, Tier: tier.Name, Priority: tier.Priority, Created: job.CreationTimestamp.Time,
+		WorkAtStake: c.stakeOf(job),
+		Unmodelled:  c.shapeOf(job, st.Attempt.Model, 0).Unmodelled+c.shapeOf(job, st.Attempt.Model, 1).Unmodelled != "",
+	})
 }
 
 // mayStay is true for a bound surplus pod that has not run for its job's shrink.minRunSeconds yet, as far as its tier allows
 // those.
-func (c *collector) mayStay(p *corev1.Pod, job types.NamespacedName) bool {
-	j := c.jobs[job]
-	if j == nil {
+func (c *collector) mayStay(p *corev1.Pod, job *v1alpha1.ElasticTrainingJob) bool {
+	if job == nil {
 		return false // Surplus of a merge has no such time.
 	}
-	stay := c.tierOf(j).SurplusProtection(ptr.Deref(j.Spec.Elasticity.Shrink.MinRunSeconds, 0))
+	stay := c.tierOf(job).SurplusProtection(ptr.Deref(job.Spec.Elasticity.Shrink.MinRunSeconds, 0))
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
 			if left := condition.LastTransitionTime.Add(stay).Sub(c.now); left > 0 {
@@ -331,18 +282,17 @@ func (c *collector) mayStay(p *corev1.Pod, job types.NamespacedName) bool {
 	return false
 }
 
-// surplusOf describes the pod as surplus; nil for a pod that is not surplus.
-func (c *collector) surplusOf(p *corev1.Pod) *capacity.Surplus {
-	key, index, ok := c.workerOf(p)
-	if !ok {
+// surplusOf describes the pod, of a training or of none, as surplus; nil for a pod that is not surplus.
+func (c *collector) surplusOf(p *knownPod, job *v1alpha1.ElasticTrainingJob) *capacity.Surplus {
+	if job == nil || !p.isWorker {
 		return c.mergeSurplus(p)
 	}
-	if c.jobs[key].Status.Attempt == nil || index < c.jobs[key].Status.Attempt.MinReplicas {
+	if job.Status.Attempt == nil || p.index < job.Status.Attempt.MinReplicas {
 		return nil
 	}
 	return &capacity.Surplus{
-		Job: key, UID: p.UID, Index: index, Tier: c.tierOf(c.jobs[key]).Priority, Created: c.jobs[key].CreationTimestamp.Time,
-		Asked: c.told[p.UID], Step: c.jobs[key].Spec.Elasticity.Step,
+		Job: p.owner, UID: p.pod.UID, Index: p.index, Tier: c.tierOf(job).Priority, Created: job.CreationTimestamp.Time,
+		Asked: c.told[p.pod.UID], Step: job.Spec.Elasticity.Step,
 	}
 }
 

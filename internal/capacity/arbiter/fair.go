@@ -1,6 +1,8 @@
 package arbiter
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -8,7 +10,6 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 )
 
@@ -64,23 +65,40 @@ func (c *collector) shareFairly(model *capacity.Model) (leave verdicts, again ti
 	return leave, again
 }
 
+// collectFairClaims lists the surplus workers that wait, if there are queues to share with. A gang that waits in the queue comes
+// before its surplus.
+func (c *collector) collectFairClaims() {
+	if len(c.in.fair) < 2 {
+		return
+	}
+	for _, p := range c.unbound {
+		queue := c.groups[p.group].Queue
+		if !c.in.fair[queue] || c.in.dockets[queue] != nil {
+			continue
+		}
+		if job := c.jobOf(p); job != nil && p.isWorker && c.waitingSurplus(p, job) != nil {
+			c.in.claims = append(c.in.claims, p)
+		}
+	}
+	slices.SortFunc(c.in.claims, func(a, b *knownPod) int {
+		return cmp.Or(cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
+	})
+}
+
 // fairClaims makes gangs of the surplus that waits: of each worker one, or of as many as complete a step of their job. asked is
 // since when others are asked to leave for them.
 func (c *collector) fairClaims(asked map[types.UID]time.Time) (claims []*capacity.Gang, again time.Duration) {
 	open := map[types.NamespacedName]*capacity.Gang{} // by job: the claim that lacks workers
 	claimed := map[types.NamespacedName]int32{}       // by job: the workers of its claims
 	for _, p := range c.in.claims {
-		key, index, ours := c.workerOf(p)
-		group := c.groups[types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}]
-		if !ours || !c.in.fair[group.Queue] || c.in.dockets[group.Queue] != nil {
-			continue // A gang that waits in the queue comes before its surplus.
-		}
-		if left := p.CreationTimestamp.Add(fairAfter).Sub(c.now); left > 0 {
+		key, index, _ := c.workerOf(p)
+		group := c.groups[p.group]
+		if left := p.pod.CreationTimestamp.Add(fairAfter).Sub(c.now); left > 0 {
 			again = kube.SoonerOf(again, left)
 			continue
 		}
-		if since, is := asked[p.UID]; is {
-			if c.asked[p.UID] = since; c.now.Sub(since) > capacity.LongestLeave+c.arbiter.config.Claims.PlacementTimeout() {
+		if since, is := asked[p.pod.UID]; is {
+			if c.asked[p.pod.UID] = since; c.now.Sub(since) > capacity.LongestLeave+c.arbiter.config.Claims.PlacementTimeout() {
 				continue // Others left for this pod before, and it was not placed.
 			}
 		}
@@ -94,7 +112,7 @@ func (c *collector) fairClaims(asked map[types.UID]time.Time) (claims []*capacit
 			open[key] = claim
 			claimed[key] += claim.Workers
 		}
-		if claim.Pods = append(claim.Pods, p.UID); len(claim.Pods) < int(claim.Workers) {
+		if claim.Pods = append(claim.Pods, p.pod.UID); len(claim.Pods) < int(claim.Workers) {
 			continue
 		}
 		delete(open, key)

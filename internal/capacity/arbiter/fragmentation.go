@@ -17,15 +17,17 @@ const mixAge = 7 * 24 * time.Hour
 // merges could not use: of those that have not ended or were created within a week. It may be called concurrently, once
 // Volcano's kinds are served.
 func (a *Arbiter) MeasureFragmentation(ctx context.Context) (capacity.Fragmentation, error) {
-	c, _, _, err := a.readCaches(ctx, a.now(), nil)
+	m, done, err := a.mirrored(ctx)
 	if err != nil {
 		return capacity.Fragmentation{}, err
 	}
+	defer done()
+	c := a.newCollector(m, a.now())
 	var resources []corev1.ResourceName
 	for _, name := range a.config.CountedAccelerators() {
 		resources = append(resources, corev1.ResourceName(name))
 	}
-	return capacity.New(c.in.snapshot).FragmentationOf(resources, c.referenceMix()), nil
+	return capacity.New(c.snapshot(ctx)).FragmentationOf(resources, c.referenceMix()), nil
 }
 
 // referenceMix lists the gangs of jobs and merges. Equal gangs are one entry, weighted by their number.

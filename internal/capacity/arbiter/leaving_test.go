@@ -131,10 +131,9 @@ func TestPodsThatTerminateAreInNoBooks(t *testing.T) {
 	s := newFixture(t)
 	s.job("ctr", 4, 4)
 	terminates(s.ofJob("ctr")[3])
-	in, err := s.arbiter().collect(t.Context(), now)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(in.snapshot.Queues).To(HaveLen(1))
-	g.Expect(in.snapshot.Queues[0].Allocated).To(Equal(capacity.Amounts{"nvidia.com/gpu": 3}), "Volcano counts it no more")
+	snapshot := s.arbiter().snapshotNow(t)
+	g.Expect(snapshot.Queues).To(HaveLen(1))
+	g.Expect(snapshot.Queues[0].Allocated).To(Equal(capacity.Amounts{"nvidia.com/gpu": 3}), "Volcano counts it no more")
 }
 
 // The API server's clock may be ahead, so that a pod seems to have longer than the grace that it was given.

@@ -1,8 +1,8 @@
 package arbiter
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,10 +13,9 @@ import (
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
-// addMerge adds a MergeJob: its core, whose PodGroup was read before, and its ceiling if that matters.
+// addMerge adds a MergeJob: its core, and its ceiling if that matters.
 func (c *collector) addMerge(job *v1alpha1.MergeJob) {
 	key := client.ObjectKeyFromObject(job)
-	c.merges[key] = job
 	core := coreOf(key)
 	if g, there := c.groups[core]; there && g.Owner != nil && g.Owner.UID == job.UID {
 		c.in.mergeCores[core] = key
@@ -40,6 +39,47 @@ func (c *collector) addMerge(job *v1alpha1.MergeJob) {
 		gang.Apart = []capacity.Shape{c.mergeShape(job, 0)}
 	}
 	c.in.ceilings = append(c.in.ceilings, gang)
+	c.joinLine(job, gang)
+}
+
+// line is the line of a pool: the gang of its head, nil while none asks, and the gangs behind it that may go ahead.
+type line struct {
+	head   *capacity.Gang
+	behind []*capacity.Gang
+}
+
+// mostBehind bounds, by their place in the line, for how many merges is judged whether they may go ahead of the head.
+const mostBehind = 50
+
+// joinLine notes the gang of a merge in the line.
+func (c *collector) joinLine(job *v1alpha1.MergeJob, gang *capacity.Gang) {
+	st := &job.Status
+	pool := c.in.lines[gang.Queue]
+	if pool == nil {
+		pool = &line{}
+		c.in.lines[gang.Queue] = pool
+	}
+	switch run := st.Run; {
+	case run == nil && st.Position != nil && *st.Position <= mostBehind:
+		pool.behind = append(pool.behind, gang)
+	case run != nil && run.Outcome == "" && run.PlaceTime == nil && run.Ahead == nil:
+		pool.head = gang
+	}
+}
+
+// mergeUntil is when a pod of a merge that is placed is expected to leave; zero for every other pod.
+func (c *collector) mergeUntil(p *knownPod) time.Time {
+	if p.ownerUID == "" || len(c.merges) == 0 {
+		return time.Time{}
+	}
+	job := c.merges[p.owner]
+	if job == nil || job.UID != p.ownerUID || job.Status.Run == nil || job.Status.Run.ExpectedEndTime == nil {
+		return time.Time{}
+	}
+	if end := job.Status.Run.EndTime; end != nil {
+		return end.Time
+	}
+	return job.Status.Run.ExpectedEndTime.Time
 }
 
 func (c *collector) mergeShape(job *v1alpha1.MergeJob, i int32) capacity.Shape {
@@ -72,27 +112,26 @@ func coreOf(key types.NamespacedName) types.NamespacedName {
 }
 
 // mergeSurplus describes the pod as surplus of a merge; nil for a pod that is not.
-func (c *collector) mergeSurplus(p *corev1.Pod) *capacity.Surplus {
-	owner := metav1.GetControllerOf(p)
-	if owner == nil || !c.served {
+func (c *collector) mergeSurplus(p *knownPod) *capacity.Surplus {
+	if p.ownerUID == "" || !c.served {
 		return nil // Only Volcano takes surplus of merges: they last minutes, and the operator deletes none of it.
 	}
-	key := types.NamespacedName{Namespace: p.Namespace, Name: owner.Name}
-	job := c.merges[key]
-	if job == nil || job.UID != owner.UID || job.Status.Run == nil {
+	job := c.merges[p.owner]
+	if job == nil || job.UID != p.ownerUID || job.Status.Run == nil {
 		return nil
 	}
-	index, ok := mergepod.PodIndex(job.Name, p.Name)
+	index, ok := mergepod.PodIndex(job.Name, p.pod.Name)
 	if !ok || index < job.Status.Run.MinReplicas {
 		return nil
 	}
 	tier, _ := c.arbiter.config.Tiers.InEffect(job.EffectiveTier(), job.Status.Tier)
 	return &capacity.Surplus{
-		Job: coreOf(key), UID: p.UID, Index: index, Tier: tier.Priority, Created: job.CreationTimestamp.Time,
+		Job: coreOf(p.owner), UID: p.pod.UID, Index: index, Tier: tier.Priority, Created: job.CreationTimestamp.Time,
 	}
 }
 
-// splitMerges moves the verdicts about merges' cores to their MergeJobs, and adds the ceiling of merges that could never fit.
+// splitMerges moves the verdicts about merges' cores to their MergeJobs, and adds the ceiling of merges that could never fit, and
+// how those behind a head stand to it.
 func splitMerges(in *inputs, model *capacity.Model, judged verdicts) verdicts {
 	merges := verdicts{}
 	for core, job := range in.mergeCores {
@@ -106,6 +145,16 @@ func splitMerges(in *inputs, model *capacity.Model, judged verdicts) verdicts {
 			v := merges[g.Job]
 			v.Never = never
 			merges[g.Job] = v
+		}
+	}
+	for _, pool := range in.lines {
+		if pool.head == nil || len(pool.behind) == 0 {
+			continue
+		}
+		for job, ahead := range model.JudgeAhead(pool.head, pool.behind) {
+			v := merges[job]
+			v.Ahead = &ahead
+			merges[job] = v
 		}
 	}
 	return merges

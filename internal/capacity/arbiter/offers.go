@@ -42,18 +42,20 @@ func (a *Arbiter) OffersFor(ctx context.Context, queues []string) (byQueue map[s
 	if age := now.Sub(a.offers.at); known && age < offersInterval && age >= 0 {
 		return a.offers.byQueue, age, nil
 	}
-	c, _, _, err := a.readCaches(ctx, now, nil)
+	m, done, err := a.mirrored(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	model := capacity.New(c.in.snapshot)
+	defer done()
+	snapshot := a.newCollector(m, now).snapshot(ctx)
+	model := capacity.New(snapshot)
 	a.offers = offers{at: now, byQueue: map[string][]Offer{}}
 	for _, queue := range queues {
-		if !slices.ContainsFunc(c.in.snapshot.Queues, func(q capacity.Queue) bool { return q.Name == queue }) {
+		if !slices.ContainsFunc(snapshot.Queues, func(q capacity.Queue) bool { return q.Name == queue }) {
 			continue
 		}
 		all := []Offer{}
-		for _, device := range listDevices(c.in.snapshot.Nodes, a.config.Accelerators) {
+		for _, device := range listDevices(snapshot.Nodes, a.config.Accelerators) {
 			device.Offer = model.OfferFor(queue, corev1.ResourceName(device.Resource), device.nodeSelector(a.config.Accelerators))
 			all = append(all, device)
 		}

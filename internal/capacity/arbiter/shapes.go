@@ -2,7 +2,9 @@ package arbiter
 
 import (
 	"maps"
+	"reflect"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,7 +44,7 @@ func (c *collector) otherModels(key types.NamespacedName, job *v1alpha1.ElasticT
 	for _, model := range job.Spec.Accelerator.Models {
 		if model != own {
 			other := capacity.Variant{Model: model}
-			other.Shape, other.Apart = c.shapesOf(job, model, missing, !c.masters[key])
+			other.Shape, other.Apart = c.shapesOf(job, model, missing, !c.hasMaster(key))
 			all = append(all, other)
 		}
 	}
@@ -65,7 +67,76 @@ func (c *collector) shapesOf(
 
 // shapeOf is the shape of a worker that has yet to be created.
 func (c *collector) shapeOf(job *v1alpha1.ElasticTrainingJob, model string, i int32) capacity.Shape {
-	return c.admittedShape(job.Namespace, trainingpod.WorkerSpec(job, c.arbiter.config.Accelerators, model, i))
+	return c.shapes.shapeOf(job, shapeKey{model: model, master: i == 0}, func() capacity.Shape {
+		return c.admittedShape(job.Namespace, trainingpod.WorkerSpec(job, c.arbiter.config.Accelerators, model, i))
+	})
+}
+
+// shapeCache has the shapes of workers that have yet to be created, which many evaluations ask for. Those who only measure ask
+// beside them.
+type shapeCache struct {
+	mu sync.Mutex
+	of map[types.UID]*jobShapes
+	// version counts changes of volumes and RuntimeClasses, on which any shape may depend.
+	version int
+}
+
+// jobShapes are the shapes of one job, and the job and the version that they are of.
+type jobShapes struct {
+	job     *v1alpha1.ElasticTrainingJob
+	version int
+	shapes  map[shapeKey]capacity.Shape
+}
+
+// shapeKey names a shape of a job: all workers but worker 0 are alike.
+type shapeKey struct {
+	model  string
+	master bool
+}
+
+// shapeOf is a shape of the job, computed if it is not known.
+func (s *shapeCache) shapeOf(job *v1alpha1.ElasticTrainingJob, key shapeKey, compute func() capacity.Shape) capacity.Shape {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.of[job.UID]
+	if known == nil || known.version != s.version || !shapedAlike(known.job, job) {
+		known = &jobShapes{version: s.version, shapes: map[shapeKey]capacity.Shape{}}
+		s.of[job.UID] = known
+	}
+	known.job = job // The next comparison is with the newest, which is most often the same object.
+	shape, computed := known.shapes[key]
+	if !computed {
+		shape = compute()
+		known.shapes[key] = shape
+	}
+	return shape
+}
+
+// shapedAlike is true if two states of a job give its workers the same shapes. Most changes of a status do.
+func shapedAlike(a, b *v1alpha1.ElasticTrainingJob) bool {
+	return a == b || a.Generation > 0 && a.Generation == b.Generation && reflect.DeepEqual(a.Status.Sizing, b.Status.Sizing) &&
+		reflect.DeepEqual(a.Status.AvoidedNodes, b.Status.AvoidedNodes)
+}
+
+// drop forgets a job that is gone.
+func (s *shapeCache) drop(job types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.of, job)
+}
+
+// forget has all shapes computed again.
+func (s *shapeCache) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version++
+}
+
+// now is the present version.
+func (s *shapeCache) now() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
 }
 
 // admittedShape is the shape that a pod will have after admission: its RuntimeClass may select nodes, and adds what the runtime
@@ -75,7 +146,7 @@ func (c *collector) admittedShape(namespace string, spec *corev1.PodSpec) capaci
 	if name == "" {
 		return capacity.ShapeOf(spec, trainingpod.PodRequests(spec), c.volumesIn(namespace))
 	}
-	class := c.runtimeClasses[name]
+	class := c.classes[name]
 	if class == nil {
 		return capacity.Shape{Unmodelled: "a RuntimeClass that does not exist"}
 	}

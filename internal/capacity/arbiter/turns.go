@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/quota/admission"
@@ -50,22 +49,18 @@ type teams struct {
 	c        *collector
 	profiles *profilecache.Profiles
 	of       map[string]*team
-	// nodes has the labels of each node.
-	nodes map[string]map[string]string
 	// namespaces caches the team of each namespace; nil for one without.
 	namespaces map[string]*team
 }
 
 // decideTurns decides which jobs each profile with limits admits.
-func (c *collector) decideTurns(ctx context.Context, pods []corev1.Pod, nodes []corev1.Node) error {
+func (c *collector) decideTurns(ctx context.Context) error {
 	c.in.turns, c.in.grants = map[types.NamespacedName]admission.Turn{}, map[string]admission.Grants{}
 	profiles, err := profilecache.ReadProfiles(ctx, c.arbiter.reader)
 	if err != nil {
 		return err
 	}
-	t := &teams{
-		c: c, profiles: profiles, of: map[string]*team{}, nodes: map[string]map[string]string{}, namespaces: map[string]*team{},
-	}
+	t := &teams{c: c, profiles: profiles, of: map[string]*team{}, namespaces: map[string]*team{}}
 	c.in.fair, c.in.reserved = map[string]bool{}, map[string]bool{}
 	for _, p := range profiles.All() {
 		for i := range p.Spec.Reservations {
@@ -81,14 +76,11 @@ func (c *collector) decideTurns(ctx context.Context, pods []corev1.Pod, nodes []
 	if len(t.of) == 0 {
 		return nil
 	}
-	for i := range nodes {
-		t.nodes[nodes[i].Name] = nodes[i].Labels
-	}
 	for key, job := range c.jobs {
 		t.addClaimant(ctx, key, job)
 	}
-	for i := range pods {
-		t.addPod(ctx, &pods[i])
+	for _, p := range c.pods {
+		t.addPod(ctx, p)
 	}
 	for name, team := range t.of {
 		t.decide(name, team)
@@ -212,11 +204,12 @@ var hindrances = []string{
 }
 
 // addPod adds what a pod holds, or will hold, to its claimant or to what else uses the team's room.
-func (t *teams) addPod(ctx context.Context, p *corev1.Pod) {
-	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+func (t *teams) addPod(ctx context.Context, known *knownPod) {
+	p := known.pod
+	if hasEnded(p) {
 		return
 	}
-	queue := t.c.groups[types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}].Queue
+	queue := t.c.groups[known.group].Queue
 	team := t.teamOf(ctx, p.Namespace)
 	if holder := t.of[queue]; holder != nil && holder != team {
 		holder.addGuest(p, t.countedOf(ctx, p))
@@ -226,7 +219,7 @@ func (t *teams) addPod(ctx context.Context, p *corev1.Pod) {
 	}
 	requests := t.countedOf(ctx, p)
 	model := t.modelOnNode(p, requests)
-	key, index, ok := t.c.workerOf(p)
+	key, index, ok := t.c.workerOf(known)
 	if c := team.claimants[key]; ok && c != nil && !c.Asks {
 		if model != "" {
 			addBound(c, model, admission.MilliAmountsOf(requests))
@@ -234,7 +227,7 @@ func (t *teams) addPod(ctx context.Context, p *corev1.Pod) {
 		if index >= t.c.jobs[key].Status.Attempt.MinReplicas {
 			c.Surplus = append(c.Surplus, admission.Surplus{
 				UID: p.UID, Index: index, Model: model, Leaving: p.DeletionTimestamp != nil,
-				Stays: p.Spec.NodeName != "" && t.c.mayStay(p, key),
+				Stays: p.Spec.NodeName != "" && t.c.mayStay(p, t.c.jobs[key]),
 			})
 		}
 		return
@@ -318,7 +311,10 @@ func (t *teams) userOf(p *corev1.Pod) (user string, foreign bool) {
 
 // modelOnNode is the model of accelerator that a pod has; empty for a pod without one or without a node.
 func (t *teams) modelOnNode(p *corev1.Pod, requests corev1.ResourceList) string {
-	labels := t.nodes[p.Spec.NodeName]
+	var labels map[string]string
+	if node := t.c.nodes[p.Spec.NodeName]; node != nil {
+		labels = node.labels
+	}
 	for _, name := range t.c.arbiter.config.Accelerators.ResourceNames() {
 		if _, asked := requests[corev1.ResourceName(name)]; asked {
 			label, _ := t.c.arbiter.config.Accelerators.ModelLabel(name)

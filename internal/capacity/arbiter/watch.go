@@ -22,34 +22,50 @@ import (
 func (a *Arbiter) WatchCluster(ctx context.Context, c cache.Cache) error {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	var watching []func() bool
 	for _, input := range []struct {
 		object client.Object
 		// reads selects what the arbiter reads of an object, so that other changes, such as heartbeats, cause no evaluation.
 		reads func(any) any
+		// put tells the mirror; nil for a kind that it does not keep.
+		put func(*mirror, types.NamespacedName, client.Object)
 	}{
-		{&corev1.Node{}, readNode},
-		{&corev1.Pod{}, readPod},
-		{&corev1.PersistentVolumeClaim{}, readClaim},
-		{&corev1.PersistentVolume{}, readVolume},
-		{&nodev1.RuntimeClass{}, readWhole},
-		{gang.NewPodGroup(), readMembership},
-		{gang.NewQueue(), readQueue},
-		{&v1alpha1.ElasticTrainingJob{}, readJob},
-		{&v1alpha1.MergeJob{}, readMerge},
-		{&v1alpha1.ResourceQuotaProfile{}, readProfile},
-		{namespace, readNamespace},
+		{&corev1.Node{}, readNode, (*mirror).putNode},
+		{&corev1.Pod{}, readPod, (*mirror).putPod},
+		{&corev1.PersistentVolumeClaim{}, readClaim, (*mirror).putVolumeClaim},
+		{&corev1.PersistentVolume{}, readVolume, (*mirror).putVolume},
+		{&nodev1.RuntimeClass{}, readWhole, (*mirror).putClass},
+		{gang.NewPodGroup(), readMembership, (*mirror).putGroup},
+		{gang.NewQueue(), readQueue, (*mirror).putQueue},
+		{&v1alpha1.ElasticTrainingJob{}, readJob, (*mirror).putJob},
+		{&v1alpha1.MergeJob{}, readMerge, (*mirror).putMerge},
+		{&v1alpha1.ResourceQuotaProfile{}, readProfile, nil},
+		{namespace, readNamespace, nil},
 	} {
 		informer, err := c.GetInformer(ctx, input.object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", input.object, err)
 		}
-		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		look := func(any) {}
+		if input.put != nil {
+			holds, can := informer.(interface{ GetStore() toolscache.Store })
+			if !can {
+				return fmt.Errorf("watch %T: the cache does not say what it holds", input.object)
+			}
+			look = func(event any) { a.mirror.look(holds.GetStore(), event, input.put) }
+		}
+		handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc: func(added any) {
+				look(added)
 				a.noteBinding(nil, added)
 				a.NoteChange()
 			},
-			DeleteFunc: func(any) { a.NoteChange() },
+			DeleteFunc: func(deleted any) {
+				look(deleted)
+				a.NoteChange()
+			},
 			UpdateFunc: func(before, after any) {
+				look(after)
 				if reflect.DeepEqual(input.reads(before), input.reads(after)) {
 					return
 				}
@@ -60,8 +76,32 @@ func (a *Arbiter) WatchCluster(ctx context.Context, c cache.Cache) error {
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", input.object, err)
 		}
+		watching = append(watching, handler.HasSynced)
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.watching = watching
 	return nil
+}
+
+// look reads what a cache holds of the object that an event names. The event itself may be old: another may have come before it.
+func (m *mirror) look(
+	holds interface {
+		GetByKey(key string) (any, bool, error)
+	}, event any, put func(*mirror, types.NamespacedName, client.Object),
+) {
+	name, err := toolscache.DeletionHandlingObjectToName(event)
+	if err != nil {
+		return // No cache sends events that name nothing.
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	held, there, err := holds.GetByKey(name.String())
+	o, _ := held.(client.Object)
+	if err != nil || !there {
+		o = nil
+	}
+	put(m, types.NamespacedName{Namespace: name.Namespace, Name: name.Name}, o)
 }
 
 // noteBinding notes that a pod was bound, if others leave for its gang. Such a gang may be placed and end between two
@@ -123,7 +163,7 @@ func readPod(o any) any {
 
 func readClaim(o any) any {
 	c, ok := o.(*corev1.PersistentVolumeClaim)
-	if !ok {
+	if !ok || c == nil {
 		return nil
 	}
 	return []any{c.Spec.VolumeName, c.Spec.AccessModes, c.Status.Phase, c.DeletionTimestamp != nil}
@@ -131,7 +171,7 @@ func readClaim(o any) any {
 
 func readVolume(o any) any {
 	v, ok := o.(*corev1.PersistentVolume)
-	if !ok {
+	if !ok || v == nil {
 		return nil
 	}
 	return []any{v.Spec.NodeAffinity, v.Labels}
@@ -177,6 +217,7 @@ func readMerge(o any) any {
 	st := &j.Status
 	return []any{
 		j.Generation, j.DeletionTimestamp != nil, st.Phase, st.Pool, st.Run, st.Reason == v1alpha1.ReasonNeverFits, isDue(j),
+		st.Position != nil && *st.Position <= mostBehind,
 	}
 }
 

@@ -5,62 +5,69 @@ import (
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
-// crew is the running workers of a training: worker 0, and the others, which are alike.
+// crew is the workers of a training on nodes.
 type crew struct {
-	master, other *corev1.Pod
+	// master is worker 0, and other one of the others, which are alike, of those that run.
+	master, other *knownPod
 	// others are how many run beside worker 0.
 	others int64
+	// surplus is what of them is surplus.
+	surplus []*capacity.Surplus
+	// stake is how many device-seconds of work the training would lose.
+	stake int64
 }
 
-// joinCrew counts a running worker for the work of its job.
-func (c *collector) joinCrew(key types.NamespacedName, index int32, p *corev1.Pod) {
-	if p.Status.Phase != corev1.PodRunning {
-		return
-	}
-	of := c.crews[key]
+// joinCrew counts a worker for the work of its job.
+func (c *collector) joinCrew(job *v1alpha1.ElasticTrainingJob, p *knownPod, surplus *capacity.Surplus) {
+	of := c.crews[job]
 	if of == nil {
 		of = &crew{}
-		c.crews[key] = of
+		c.crews[job] = of
 	}
-	if index == 0 {
+	if surplus != nil {
+		of.surplus = append(of.surplus, surplus)
+	}
+	switch {
+	case p.pod.Status.Phase != corev1.PodRunning:
+	case p.index == 0:
 		of.master = p
-		return
+	default:
+		of.other, of.others = p, of.others+1
 	}
-	of.other, of.others = p, of.others+1
 }
 
-// weighWork writes into the snapshot what work each training would lose.
+// weighWork writes into the surplus of each training what work that would lose.
 func (c *collector) weighWork(ctx context.Context) {
-	stakes := make(map[types.NamespacedName]int64, len(c.crews))
-	for key, of := range c.crews {
-		stakes[key] = c.workAtStake(ctx, key, of)
-	}
-	for i := range c.in.snapshot.Pods {
-		if s := c.in.snapshot.Pods[i].Surplus; s != nil {
-			s.WorkAtStake = stakes[s.Job]
+	for job, of := range c.crews {
+		of.stake = c.workAtStake(ctx, job, of)
+		for _, s := range of.surplus {
+			s.WorkAtStake = of.stake
 		}
 	}
-	for i := range c.in.snapshot.Running {
-		r := &c.in.snapshot.Running[i]
-		r.WorkAtStake = stakes[r.Job]
+}
+
+// stakeOf is what work a training would lose.
+func (c *collector) stakeOf(job *v1alpha1.ElasticTrainingJob) int64 {
+	if of := c.crews[job]; of != nil {
+		return of.stake
 	}
+	return 0
 }
 
 // workAtStake is how many device-seconds a training would lose if its workers went back to their last checkpoint now. Of workers
 // without devices each counts as one.
-func (c *collector) workAtStake(ctx context.Context, key types.NamespacedName, of *crew) int64 {
+func (c *collector) workAtStake(ctx context.Context, job *v1alpha1.ElasticTrainingJob, of *crew) int64 {
 	done := int64(0)
 	if of.master != nil {
-		worker := podstate.ReadWorker(of.master, 0)
-		done = worker.CheckpointDone
+		done = of.master.saved
 	}
-	since := jobstate.WorkLostSince(&c.jobs[key].Status, done, c.now)
+	since := jobstate.WorkLostSince(&job.Status, done, c.now)
 	if since == nil {
 		return 0
 	}
@@ -75,10 +82,12 @@ func (c *collector) workAtStake(ctx context.Context, key types.NamespacedName, o
 }
 
 // thousandthsOf is how many thousandths of devices a pod has; 0 for no pod.
-func (c *collector) thousandthsOf(ctx context.Context, p *corev1.Pod) int64 {
-	if p == nil {
+func (c *collector) thousandthsOf(ctx context.Context, p *knownPod) int64 {
+	switch {
+	case p == nil:
 		return 0
+	case len(p.pod.Spec.ResourceClaims) == 0:
+		return p.thousandths
 	}
-	counted := c.arbiter.config.Sharing.CountedWith(p, c.arbiter.devices.CountedOf(ctx, p))
-	return c.arbiter.config.AcceleratorsAmong(counted)
+	return c.config.AcceleratorsAmong(c.config.Sharing.CountedWith(p.pod, c.arbiter.devices.CountedOf(ctx, p.pod)))
 }

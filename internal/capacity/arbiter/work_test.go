@@ -87,13 +87,12 @@ func TestWorkAtStakeCountsDevicesOfRunningWorkers(t *testing.T) {
 	for _, p := range s.ofJob("plain") {
 		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
 	}
-	c, _, _, err := s.arbiter().readCaches(t.Context(), now, nil)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(c.in.snapshot.Running).To(ConsistOf(
+	snapshot := s.arbiter().snapshotNow(t)
+	g.Expect(snapshot.Running).To(ConsistOf(
 		And(HaveField("Job", key("ctr")), HaveField("WorkAtStake", int64((1+2+2)*10))),
 		And(HaveField("Job", key("plain")), HaveField("WorkAtStake", int64(2*60))),
 	), "without devices each worker counts as one")
-	for _, p := range c.in.snapshot.Pods {
+	for _, p := range snapshot.Pods {
 		if p.Surplus != nil {
 			g.Expect(p.Surplus.WorkAtStake).To(Equal(int64(50)))
 		}

@@ -81,6 +81,7 @@ var ofReason = map[string]words{
 	v1alpha1.ReasonReadingStore: {state: "reads its store for the first time"},
 	v1alpha1.ReasonInLine:       {state: "is due, and waits for its turn in the pool", do: waitForTurn},
 	v1alpha1.ReasonAsking:       {state: "is next, and waits for Volcano to place it", do: waitForTurn, byVolcano: true},
+	v1alpha1.ReasonGoingAhead:   {state: "goes ahead of the head of its line", byVolcano: true},
 	v1alpha1.ReasonNeverFits: {
 		state: "asks for more than its pool can ever give",
 		do:    "Ask for less, or have an administrator enlarge the pool.",

@@ -33,7 +33,8 @@ func TestDefaults(t *testing.T) {
 	g.Expect(c.Claims).To(Equal(Claims{PlacementTimeoutSeconds: 60}))
 	g.Expect(c.Limits).To(Equal(Limits{MaxWorkersPerJob: 4096, MaxGraceSeconds: 600}))
 	g.Expect(c.Merges).To(Equal(Merges{
-		Pools: []string{"tideline-merge"}, Endpoints: []string{"aws"}, WaitingIntervalSeconds: 600, RunningIntervalSeconds: 30,
+		Pools: []string{"tideline-merge"}, StrictPools: []string{}, Endpoints: []string{"aws"}, WaitingIntervalSeconds: 600,
+		RunningIntervalSeconds: 30,
 	}))
 	g.Expect(c.Ledger).To(Equal(Ledger{RetentionDays: 400, UserLabel: "tideline.io/owner"}), "none is kept")
 	g.Expect(c.Prometheus).To(Equal(Prometheus{TimeoutSeconds: 30, IntervalSeconds: 3600}), "no Prometheus is asked")
@@ -79,7 +80,8 @@ func other() *Configuration {
 		Claims:        Claims{PlacementTimeoutSeconds: 90},
 		Limits:        Limits{MaxWorkersPerJob: 64, MaxGraceSeconds: 45},
 		Merges: Merges{
-			Pools: []string{"night"}, Endpoints: []string{}, LocalStores: "/stores", WaitingIntervalSeconds: 60, RunningIntervalSeconds: 5,
+			Pools: []string{"night"}, StrictPools: []string{"night"}, Endpoints: []string{}, LocalStores: "/stores",
+			WaitingIntervalSeconds: 60, RunningIntervalSeconds: 5,
 		},
 		Reports:      Reports{AllowPlainMail: true, MailTimeoutSeconds: 6, MailRetrySeconds: 7},
 		Reservations: Reservations{Image: "registry.example/pause:1"},

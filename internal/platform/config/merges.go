@@ -12,6 +12,8 @@ import (
 type Merges struct {
 	// Pools are the Volcano Queues that a MergeJob may name, one at least. Default: tideline-merge.
 	Pools []string `json:"pools"`
+	// StrictPools are those of Pools in which no merge goes ahead of the head of the line. Default: none.
+	StrictPools []string `json:"strictPools"`
 	// Endpoints are the S3 servers that a store may name, each as scheme://host or scheme://host:port, and aws for AWS's own.
 	// Default: aws.
 	Endpoints []string `json:"endpoints"`
@@ -27,7 +29,8 @@ type Merges struct {
 // DefaultMerges returns what MergeJobs may name without configuration.
 func DefaultMerges() Merges {
 	return Merges{
-		Pools: []string{"tideline-merge"}, Endpoints: []string{awsEndpoint}, WaitingIntervalSeconds: 600, RunningIntervalSeconds: 30,
+		Pools: []string{"tideline-merge"}, StrictPools: []string{}, Endpoints: []string{awsEndpoint},
+		WaitingIntervalSeconds: 600, RunningIntervalSeconds: 30,
 	}
 }
 
@@ -36,6 +39,9 @@ const awsEndpoint = "aws"
 
 // AllowsPool is true if MergeJobs may name the Queue.
 func (m Merges) AllowsPool(name string) bool { return slices.Contains(m.Pools, name) }
+
+// IsStrict is true for a pool in which no merge goes ahead of the head of the line.
+func (m Merges) IsStrict(pool string) bool { return slices.Contains(m.StrictPools, pool) }
 
 // ProfileAllowsPool is true if the profile lets MergeJobs of its namespaces name the Queue. A profile that lists no pools
 // allows all, and so does no profile.

@@ -240,6 +240,15 @@ func (p *problems) merges(m Merges) {
 			p.value(path, pool, twiceListed)
 		}
 	}
+	for i, pool := range m.StrictPools {
+		path := fmt.Sprintf("merges.strictPools[%d]", i)
+		switch {
+		case !slices.Contains(m.Pools, pool):
+			p.value(path, pool, "it must be one of merges.pools")
+		case slices.Contains(m.StrictPools[:i], pool):
+			p.value(path, pool, twiceListed)
+		}
+	}
 	p.between("merges.waitingIntervalSeconds", m.WaitingIntervalSeconds, 1, maxDay)
 	p.between("merges.runningIntervalSeconds", m.RunningIntervalSeconds, 1, maxHour)
 	servers := map[string]bool{}

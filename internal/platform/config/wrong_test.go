@@ -214,6 +214,10 @@ var wrongFiles = []struct {
 	{"no pools", "merges: {pools: []}\n", []string{
 		"merges.pools is []: it must list one Queue at least; leave it out for tideline-merge.",
 	}},
+	{"pools that merges may not name", "merges: {pools: [day, night], strictPools: [night, other, night]}\n", []string{
+		`merges.strictPools[1] is "other": it must be one of merges.pools.`,
+		`merges.strictPools[2] is "night": it is listed twice: leave one.`,
+	}},
 	{"how often stores are read", "merges: {waitingIntervalSeconds: 0, runningIntervalSeconds: 3601}\n", []string{
 		"merges.waitingIntervalSeconds is 0: it must be from 1 to 86400.",
 		"merges.runningIntervalSeconds is 3601: it must be from 1 to 3600.",

@@ -48,7 +48,8 @@ var _ = Describe("the line of a pool", func() {
 		Expect(p.ReadMerge("early").Status.Summary).To(Equal("Waiting (weight 62 < 100)"))
 	}, SpecTimeout(8*time.Minute))
 
-	It("behaviour 3: a head too big for now stays head, and 3b: also when a heavier one enters", func(ctx SpecContext) {
+	It("behaviour 3: a head too big for now stays head, and 3b: also when a heavier one enters; one that takes nothing from "+
+		"it goes ahead", func(ctx SpecContext) {
 		p := newPool("sticky", 6)
 		p.Due("first", 50*time.Hour)
 		p.Create(p.merge("first").Obj())
@@ -62,8 +63,11 @@ var _ = Describe("the line of a pool", func() {
 		p.Create(p.merge("small").Pods(1, 1).Obj(), p.merge("heavy").Obj())
 		// How many there are behind it is told a merge within a minute; its own place soon.
 		Eventually(p.FetchMerge("heavy")).Should(And(havePosition(2), HaveField("Status.BlockedBy.Head.Name", "big")))
-		Eventually(p.FetchMerge("small")).Should(havePosition(3))
-		Consistently(p.running("small"), 3*time.Second).Should(BeZero(), "it would fit, and does not overtake")
+		Eventually(p.running("small")).Should(Equal(1), "it fits beside the head")
+		Eventually(p.FetchMerge("small")).Should(HaveField("Status.Message",
+			ContainSubstring("It went ahead of big: it uses room that big will not need.")))
+		Eventually(p.FetchMerge("big"), 90*time.Second).Should(HaveField("Status.Message", ContainSubstring("small goes ahead: ")))
+		Expect(p.ReadMerge("heavy")).To(havePosition(2), "it does not fit, and is not passed over")
 		Eventually(p.FetchMerge("first")).Should(haveSummary("Running (4/4)"))
 		p.finish(ctx, p.ReadMerge("first"))
 		Eventually(p.running("big")).Should(Equal(5), "there is room for the head now")

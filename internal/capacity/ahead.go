@@ -1,0 +1,117 @@
+package capacity
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Ahead is how a gang that fits now stands to the head of its line, which does not.
+//
+//	room
+//	  |  runs until a   |  head
+//	  |-----------------+ - - - - - - - - -     HeadAt is a: who ends before it takes nothing from the head.
+//	  |  runs until b           |
+//	  |-------------------------|
+//	  |  left over once the head is placed      Spare: who fits here takes nothing from it either.
+//	  +--------------------------------------> time
+type Ahead struct {
+	// HeadAt is when the head has room, if pods leave when they are expected to. Zero: it may have room at any moment.
+	HeadAt time.Time
+	// Spare is true if the head has room at that time also while the gang runs.
+	Spare bool
+}
+
+// JudgeAhead says of the gangs that fit now how they stand to the head of their line. It is empty if the head fits now, if the
+// model does not cover it, and if nothing tells when it will have room. Where Volcano would put a gang on other nodes than the
+// model does, Spare may be wrong.
+func (m *Model) JudgeAhead(head *Gang, others []*Gang) map[types.NamespacedName]Ahead {
+	if head.beyondModel() != "" || m.fitsNow(head) {
+		return nil
+	}
+	departing := slices.Clone(m.departing)
+	slices.SortStableFunc(departing, func(a, b *Pod) int { return a.Until.Compare(b.Until) })
+	gone, at, known := m.findRoom(head, departing)
+	if !known {
+		return nil
+	}
+	all, alike := map[types.NamespacedName]Ahead{}, map[string]*Ahead{}
+	for _, g := range others {
+		key := g.gangKey()
+		answer, judged := alike[key]
+		if !judged && m.fitsNow(g) {
+			beside := m.clone()
+			beside.placeWorkers(g, g.Workers, beside.freeOn)
+			beside.emptyFor(head)
+			beside.depart(departing[:gone])
+			answer = &Ahead{HeadAt: at, Spare: beside.fitsNow(head)}
+		}
+		if alike[key] = answer; answer != nil {
+			all[g.Job] = *answer
+		}
+	}
+	return all
+}
+
+// findRoom is how many of the departing pods, in order, must be gone before the head fits, and when they are.
+func (m *Model) findRoom(head *Gang, departing []*Pod) (gone int, at time.Time, known bool) {
+	then := m.clone()
+	then.emptyFor(head)
+	for !then.fitsNow(head) {
+		if gone == len(departing) {
+			return 0, at, false
+		}
+		// All that leave at one time leave together.
+		first := gone
+		for at = departing[first].Until; gone < len(departing) && departing[gone].Until.Equal(at); gone++ {
+			continue
+		}
+		then.depart(departing[first:gone])
+	}
+	return gone, at, true
+}
+
+// emptyFor frees what a gang may have at any moment: what leaving pods hold, and surplus that it may take.
+func (m *Model) emptyFor(g *Gang) {
+	m.queues = maps.Clone(m.queues)
+	m.write()
+	for queue, held := range m.outgoing {
+		m.deallocate(queue, held)
+	}
+	takes := m.takesOf(g)
+	for i := range m.nodes {
+		soon := m.soonOn(&m.nodes[i])
+		for _, p := range m.surplus[i] {
+			if takes(p) {
+				m.release(soon, p)
+				m.deallocate(p.Queue, p.Requests)
+			}
+		}
+		copy(m.freeOn(&m.nodes[i]), soon)
+	}
+}
+
+// depart frees what pods hold.
+func (m *Model) depart(pods []*Pod) {
+	m.write()
+	for _, p := range pods {
+		m.release(m.freeOn(p.on), p)
+		m.deallocate(p.Queue, p.Requests)
+	}
+}
+
+func (m *Model) deallocate(queue string, held Amounts) {
+	q, known := m.queues[queue]
+	if !known {
+		return
+	}
+	q.Allocated = maps.Clone(q.Allocated)
+	for name, amount := range held {
+		if q.Allocated != nil {
+			q.Allocated[name] -= amount
+		}
+	}
+	m.queues[queue] = q
+}

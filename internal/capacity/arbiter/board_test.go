@@ -1,0 +1,38 @@
+package arbiter
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/internal/capacity"
+)
+
+func TestAllWhoWaitWriteMereFiguresOnceASecondTogether(t *testing.T) {
+	for _, waiting := range []int{1, 60, 150} {
+		t.Run(strconv.Itoa(waiting), func(t *testing.T) {
+			g := NewWithT(t)
+			b := newBoard(soonPart)
+			// Room that changes each second is a mere figure for a job that is far behind.
+			verdictsAt := func(second int) verdicts {
+				all := verdicts{}
+				for i := range waiting {
+					all[types.NamespacedName{Name: strconv.Itoa(i)}] = capacity.Verdict{
+						Place: int32(farPlace + i), Waiting: int32(waiting), Answer: capacity.Answer{Largest: int32(second)},
+					}
+				}
+				return all
+			}
+			g.Expect(b.replace(verdictsAt(0), now)).To(HaveLen(waiting), "each hears its first verdict")
+			woken, seconds := 0, 600
+			for second := 1; second <= seconds; second++ {
+				woken += len(b.replace(verdictsAt(second), now.Add(time.Duration(second)*time.Second)))
+			}
+			g.Expect(woken).To(And(BeNumerically(">", 0), BeNumerically("<=", seconds)))
+			g.Expect(woken).To(BeNumerically("<=", 10*waiting), "each once a minute at most")
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package arbiter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/config"
+)
+
+func TestGrowingTakesTwoPercentOfAProcessor(t *testing.T) {
+	g := NewWithT(t)
+	p := pace{}
+	p.noteWork(now, now.Add(time.Second))
+	g.Expect(p.remaining(now.Add(time.Second))).To(BeZero(), "the first evaluation may have been held up")
+	p.noteWork(now, now.Add(time.Second))
+	g.Expect(p.remaining(now.Add(time.Second))).To(Equal(49*time.Second), "one second of fifty")
+	p.noteWork(now, now.Add(time.Hour))
+	g.Expect(p.remaining(now.Add(time.Hour))).To(Equal(49*time.Second), "the lesser of two counts")
+	p.noteWork(now, now.Add(time.Hour))
+	g.Expect(p.remaining(now.Add(time.Hour))).To(Equal(time.Minute), "it never rests for longer")
+}
+
+func TestWhoWaitsIsAnsweredAtOnce(t *testing.T) {
+	key := types.NamespacedName{Namespace: "team", Name: "ctr"}
+	running := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "1"}}
+	running.Spec.Elasticity.Growth.Mode = v1alpha1.GrowthOnlyIfPays
+	running.Status.Attempt, running.Status.RunningSince = &v1alpha1.AttemptStatus{MinReplicas: 2}, &metav1.Time{Time: now}
+	for name, c := range map[string]struct {
+		happens func(*Arbiter)
+		due     bool
+	}{
+		"a job that runs and may grow rests": {func(*Arbiter) {}, false},
+		"a job that is about to create its pods": {func(a *Arbiter) {
+			starting := running.DeepCopy()
+			starting.Status.RunningSince = nil
+			a.mirror.putJob(key, starting)
+		}, true},
+		"a job that was stopped whole": {func(a *Arbiter) {
+			stopped := running.DeepCopy()
+			stopped.Status.Preemption = &v1alpha1.PreemptionStatus{}
+			a.mirror.putJob(key, stopped)
+		}, true},
+		"a worker without a node": {func(a *Arbiter) {
+			worker := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "ctr-worker-2"}}
+			worker.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(running, v1alpha1.GroupVersion.WithKind("x"))}
+			a.mirror.putPod(types.NamespacedName{Namespace: "team", Name: worker.Name}, worker)
+		}, true},
+		"a pod of others that fits nowhere": {func(a *Arbiter) {
+			a.mirror.putPod(types.NamespacedName{Namespace: "team", Name: "other"}, &corev1.Pod{})
+		}, false},
+		"a merge in line": {func(a *Arbiter) {
+			a.mirror.putMerge(key, &v1alpha1.MergeJob{Status: v1alpha1.MergeJobStatus{Phase: v1alpha1.MergeQueued}})
+		}, true},
+		"whoever was promised room": {func(a *Arbiter) {
+			made := capacity.Promise{For: key, Victims: []capacity.Surplus{{}}}
+			a.promises = map[string]capacity.Promises{"default": {Standing: []capacity.Promise{made}}}
+		}, true},
+		"its rest is over":         {func(a *Arbiter) { a.pace.until = now }, true},
+		"the caches are not whole": {func(a *Arbiter) { a.watching = nil }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			a := New(nil, &config.Configuration{}, nil, nil, logr.Discard())
+			a.watching = []func() bool{func() bool { return true }}
+			a.mirror.putJob(key, running)
+			a.pace.until = now.Add(time.Minute)
+			c.happens(a)
+			g.Expect(a.isDue(now)).To(Equal(c.due))
+		})
+	}
+}
