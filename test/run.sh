@@ -35,7 +35,7 @@ cleanup() {
 # keep moves the logs that suites which failed have left into the cache, for a day.
 keep() {
 	local logs=${TIDELINE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tideline}/logs suite
-	for suite in "$TMPDIR"/tideline-suite-*; do
+	for suite in "$TMPDIR"/tideline-{suite,quickstart}-*; do
 		[[ -d $suite ]] || continue
 		mkdir -p "$logs"
 		find "$logs" -mindepth 1 -maxdepth 1 -mmin +1440 -exec rm -rf {} +
@@ -81,7 +81,7 @@ gotests() {
 unit() {
 	local list status=0
 	mapfile -t list < <(go list ./... | grep -Ev '/tideline/test/' && go list ./test/tools/... ./test/integration/badinput \
-		./test/perf/merge/... ./test/perf/giveway/...)
+		./test/perf/merge/... ./test/perf/mergeline/... ./test/perf/giveway/...)
 	command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null ||
 		echo "not run: the ledger on PostgreSQL: install postgresql" >>"$summary"
 	command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null ||
@@ -137,16 +137,33 @@ specs() {
 		--label-filter="$label" --junit-report="$name.xml" --output-dir="$TMPDIR" "./test/$3" || status=$?
 	# Without a report the suite did not compile or was cut short, which its own lines say.
 	[[ ! -s $report ]] || awk -v name="$name" -v label="$label" '
+		function plain(text) {
+			gsub(/&#xA;|&#x9;/, " ", text); gsub(/&#34;/, "\"", text); gsub(/&#39;/, "\047", text)
+			gsub(/&lt;/, "<", text); gsub(/&gt;/, ">", text); gsub(/&amp;/, "\\&", text); gsub(/ +/, " ", text)
+			return text
+		}
 		/<testsuite / { match($0, / time="[0-9.]+"/); seconds = substr($0, RSTART + 7, RLENGTH - 8) }
 		/<testcase name="\[It\]/ {
 			specs++
-			failed += / status="(failed|panicked|timedout|interrupted|aborted)"/
 			skipped += / status="(skipped|pending)"/
+			if (/ status="(failed|panicked|timedout|interrupted|aborted)"/) {
+				failed++
+				match($0, /name="[^"]*"/)
+				spec = plain(substr($0, RSTART + 6, RLENGTH - 7))
+			}
+		}
+		# The first words and the place of what failed, because in CI these lines may be all that is left of the log.
+		/^ *<(failure|error) message=/ && spec {
+			match($0, /message="[^"]*"/)
+			message = plain(substr($0, RSTART + 9, RLENGTH - 10))
+			place = match($0, /\/test\/[a-z\/]*\/[a-z_]*_test\.go:[0-9]+/) ? substr($0, RSTART + 1, RLENGTH - 1) : ""
+			failures = failures sprintf("  failed: %s, %s: %.300s\n", spec, place, message)
+			spec = ""
 		}
 		# What has another label is no spec of this run; a spec that skips itself says why.
 		/<skipped message="skipped">/ { specs--; skipped-- }
 		END {
-			printf "%-12s %d specs, %d failed, %d skipped in %.1fs\n", name, specs, failed, skipped, seconds
+			printf "%-12s %d specs, %d failed, %d skipped in %.1fs\n%s", name, specs, failed, skipped, seconds, failures
 			exit label != "" && specs == 0
 		}
 	' "$report" >>"$summary" || status=1
