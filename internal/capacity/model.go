@@ -100,8 +100,8 @@ func New(s Snapshot) *Model {
 		}
 		copy(m.soonOn(&m.nodes[i]), free)
 	}
-	for i := range s.Pods {
-		m.addPod(&s.Pods[i])
+	for i := 0; i < len(s.Pods); {
+		i += m.addCrew(s.Pods[i:])
 	}
 	for i := range m.surplus {
 		slices.SortFunc(m.surplus[i], comparePods)
@@ -118,10 +118,28 @@ func New(s Snapshot) *Model {
 	return m
 }
 
-// addPod subtracts a pod from its node, and counts it for its job or, if it is leaving, as outgoing for its queue.
+// addCrew adds those of the pods that are of the job of the first, as far as they follow it, and returns how many they are. Where the
+// pods of each job stand together, a job is looked up once and not for each of its pods.
+func (m *Model) addCrew(pods []Pod) int {
+	job, count := pods[0].Job, 0
+	workers := m.workers[job]
+	for ; count < len(pods) && pods[count].Job == job; count++ {
+		p := &pods[count]
+		m.addPod(p)
+		if !p.Leaving {
+			workers = append(workers, p)
+		}
+	}
+	if job.Name != "" {
+		m.workers[job] = workers
+		m.holding[job] += count
+	}
+	return count
+}
+
+// addPod subtracts a pod from its node, and counts it as outgoing for its queue if it is leaving.
 func (m *Model) addPod(p *Pod) {
-	switch {
-	case p.Leaving:
+	if p.Leaving {
 		if m.outgoing == nil {
 			m.outgoing = map[string]Amounts{}
 		}
@@ -131,11 +149,6 @@ func (m *Model) addPod(p *Pod) {
 		for name, amount := range p.Requests {
 			m.outgoing[p.Queue][name] += amount
 		}
-	case p.Job.Name != "":
-		m.workers[p.Job] = append(m.workers[p.Job], p)
-	}
-	if p.Job.Name != "" {
-		m.holding[p.Job]++
 	}
 	i, ok := m.number[p.Node]
 	if !ok {

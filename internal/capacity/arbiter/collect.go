@@ -71,8 +71,6 @@ type collector struct {
 	now     time.Time
 	in      inputs
 
-	// crews are the workers of each job.
-	crews map[*v1alpha1.ElasticTrainingJob]*crew
 	// served is whether Volcano takes surplus, asked once so that it cannot change within an evaluation.
 	served bool
 	// idle is when gangs with missing members were last seen to claim nothing.
@@ -109,7 +107,6 @@ func (a *Arbiter) collect(
 func (a *Arbiter) newCollector(m *mirror, now time.Time) *collector {
 	c := &collector{
 		mirror: m, arbiter: a, now: now, served: a.served(), idle: map[types.NamespacedName]time.Time{},
-		crews: map[*v1alpha1.ElasticTrainingJob]*crew{},
 		in: inputs{
 			dockets: map[string]*capacity.Docket{}, served: map[types.NamespacedName]bool{},
 			mergeCores: map[types.NamespacedName]types.NamespacedName{},
@@ -131,15 +128,17 @@ func (c *collector) snapshot(ctx context.Context) capacity.Snapshot {
 		}
 		s.Nodes = append(s.Nodes, node)
 	}
-	for _, p := range c.pods {
-		c.addPod(&s, p)
+	s.Running = make([]capacity.Running, 0, len(c.jobs))
+	for key, job := range c.jobs {
+		stake := c.addPods(ctx, &s, job, c.controlled[controller{key, job.UID}])
+		c.addRunning(&s, key, job, stake)
+	}
+	for of, pods := range c.controlled {
+		if job := c.jobs[of.NamespacedName]; job == nil || job.UID != of.uid {
+			c.addPods(ctx, &s, nil, pods)
+		}
 	}
 	slices.SortFunc(s.Pending, func(a, b capacity.Pod) int { return cmp.Compare(a.Surplus.UID, b.Surplus.UID) })
-	c.weighWork(ctx)
-	s.Running = make([]capacity.Running, 0, len(c.crews))
-	for key, job := range c.jobs {
-		c.addRunning(&s, key, job)
-	}
 	s.Queues = c.queuesNow()
 	return s
 }
@@ -162,22 +161,39 @@ func (c *collector) isOpen(queue string) bool {
 	return there && (q.State == "" || q.State == gang.QueueOpen)
 }
 
-// addPod adds a pod that has not ended to the snapshot.
-func (c *collector) addPod(to *capacity.Snapshot, p *knownPod) {
-	switch {
-	case p.ended:
-	case p.node != "":
-		job := c.jobOf(p)
-		pod := c.boundPod(p, job)
-		if job != nil && p.isWorker && p.pod.DeletionTimestamp == nil {
-			c.joinCrew(job, p, pod.Surplus)
+// addPods adds the pods of one controller to the snapshot, a training or nil for any other, and returns how much work the training
+// would lose, in device-seconds.
+func (c *collector) addPods(
+	ctx context.Context, to *capacity.Snapshot, job *v1alpha1.ElasticTrainingJob, pods []*knownPod,
+) (stake int64) {
+	var of crew
+	var group types.NamespacedName
+	queue, first := "", len(to.Pods)
+	for _, p := range pods {
+		if p.group != group {
+			group, queue = p.group, c.groups[p.group].Queue // Most pods of a training follow another of their PodGroup.
 		}
-		to.Pods = append(to.Pods, pod)
-	default:
-		if s := c.waitingSurplus(p, c.jobOf(p)); s != nil {
-			to.Pending = append(to.Pending, capacity.Pod{Queue: c.groups[p.group].Queue, Surplus: s})
+		if p.node == "" {
+			if s := c.waitingSurplus(p, job); s != nil {
+				to.Pending = append(to.Pending, capacity.Pod{Queue: queue, Surplus: s})
+			}
+			continue
+		}
+		to.Pods = append(to.Pods, c.boundPod(p, job, queue))
+		if job != nil && p.isWorker && p.pod.DeletionTimestamp == nil {
+			of.join(p)
 		}
 	}
+	if job == nil {
+		return 0
+	}
+	stake = c.workAtStake(ctx, job, &of)
+	for i := first; i < len(to.Pods); i++ {
+		if s := to.Pods[i].Surplus; s != nil {
+			s.WorkAtStake = stake
+		}
+	}
+	return stake
 }
 
 // waitingSurplus describes a pod without a node, of a training or of none, as surplus that waits for one; nil for a pod that is
@@ -190,7 +206,7 @@ func (c *collector) waitingSurplus(p *knownPod, job *v1alpha1.ElasticTrainingJob
 }
 
 // boundPod is a pod on its node, of a training or of none, as the model sees it.
-func (c *collector) boundPod(p *knownPod, job *v1alpha1.ElasticTrainingJob) capacity.Pod {
+func (c *collector) boundPod(p *knownPod, job *v1alpha1.ElasticTrainingJob, queue string) capacity.Pod {
 	pod := capacity.Pod{Node: p.node, Requests: p.requests}
 	if p.pod.DeletionTimestamp != nil {
 		// It has no Queue: Volcano's plugins do not count terminating pods either.
@@ -200,13 +216,16 @@ func (c *collector) boundPod(p *knownPod, job *v1alpha1.ElasticTrainingJob) capa
 			c.in.again = kube.SoonerOf(c.in.again, end-capacity.LongestLeave)
 		case end+overdue > 0:
 			c.in.again = kube.SoonerOf(c.in.again, end+overdue)
-			pod.Leaving, pod.Surplus, pod.Job = true, c.surplusOf(p, job), p.owner
+			pod.Leaving, pod.Surplus, pod.Job = true, c.surplusOf(p, job), p.owner.NamespacedName
 		} // A pod that should be gone by now just holds its place, and nothing is expected of it.
 		return pod
 	}
-	pod.Queue, pod.Until = c.groups[p.group].Queue, c.mergeUntil(p)
-	if job != nil && p.isWorker {
-		pod.Job, pod.Leaving = p.owner, isStopping(job)
+	pod.Queue = queue
+	switch {
+	case job == nil:
+		pod.Until = c.mergeUntil(p)
+	case p.isWorker:
+		pod.Job, pod.Leaving = p.owner.NamespacedName, isStopping(job)
 	}
 	if pod.Surplus = c.surplusOf(p, job); pod.Surplus != nil {
 		pod.Kept = c.mayStay(p.pod, job)
@@ -223,11 +242,8 @@ func soonGone(p *corev1.Pod) bool {
 
 // jobOf is the training that controls the pod; nil if none does. Labels do not count, because users may write them.
 func (c *collector) jobOf(p *knownPod) *v1alpha1.ElasticTrainingJob {
-	if p.ownerUID == "" {
-		return nil
-	}
-	job := c.jobs[p.owner]
-	if job == nil || job.UID != p.ownerUID {
+	job := c.jobs[p.owner.NamespacedName]
+	if job == nil || job.UID != p.owner.uid {
 		return nil
 	}
 	return job
@@ -235,7 +251,7 @@ func (c *collector) jobOf(p *knownPod) *v1alpha1.ElasticTrainingJob {
 
 // workerOf is the training that the pod is a worker of, and the worker's index; false for a pod that is no worker.
 func (c *collector) workerOf(p *knownPod) (types.NamespacedName, int32, bool) {
-	return p.owner, p.index, p.isWorker && c.jobOf(p) != nil
+	return p.owner.NamespacedName, p.index, p.isWorker && c.jobOf(p) != nil
 }
 
 // isStopping is true for a job that is being stopped as a whole.
@@ -250,8 +266,8 @@ func isStopping(job *v1alpha1.ElasticTrainingJob) bool {
 	return st.MasterCompletionTime == nil && job.Spec.Suspend // After that it is about to end by itself.
 }
 
-// addRunning adds a training that runs, and so may be stopped.
-func (c *collector) addRunning(to *capacity.Snapshot, key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) {
+// addRunning adds a training that runs, and so may be stopped. stake is how much work it would lose.
+func (c *collector) addRunning(to *capacity.Snapshot, key types.NamespacedName, job *v1alpha1.ElasticTrainingJob, stake int64) {
 	st := &job.Status
 	if !wantsCore(job) || st.RunningSince == nil {
 		return
@@ -259,8 +275,7 @@ func (c *collector) addRunning(to *capacity.Snapshot, key types.NamespacedName, 
 	tier := c.tierOf(job)
 	to.Running = append(to.Running, capacity.Running{
 		Job: key, Queue: st.Queue, Tier: tier.Name, Priority: tier.Priority, Created: job.CreationTimestamp.Time,
-		WorkAtStake: c.stakeOf(job),
-		Unmodelled:  c.shapeOf(job, st.Attempt.Model, 0).Unmodelled+c.shapeOf(job, st.Attempt.Model, 1).Unmodelled != "",
+		WorkAtStake: stake, Unmodelled: c.isUnmodelled(job, st.Attempt.Model),
 	})
 }
 
@@ -291,7 +306,7 @@ func (c *collector) surplusOf(p *knownPod, job *v1alpha1.ElasticTrainingJob) *ca
 		return nil
 	}
 	return &capacity.Surplus{
-		Job: p.owner, UID: p.pod.UID, Index: p.index, Tier: c.tierOf(job).Priority, Created: job.CreationTimestamp.Time,
+		Job: p.owner.NamespacedName, UID: p.pod.UID, Index: p.index, Tier: c.tierOf(job).Priority, Created: job.CreationTimestamp.Time,
 		Asked: c.told[p.pod.UID], Step: job.Spec.Elasticity.Step,
 	}
 }

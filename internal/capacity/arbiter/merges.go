@@ -69,11 +69,11 @@ func (c *collector) joinLine(job *v1alpha1.MergeJob, gang *capacity.Gang) {
 
 // mergeUntil is when a pod of a merge that is placed is expected to leave; zero for every other pod.
 func (c *collector) mergeUntil(p *knownPod) time.Time {
-	if p.ownerUID == "" || len(c.merges) == 0 {
+	if len(c.merges) == 0 {
 		return time.Time{}
 	}
-	job := c.merges[p.owner]
-	if job == nil || job.UID != p.ownerUID || job.Status.Run == nil || job.Status.Run.ExpectedEndTime == nil {
+	job := c.merges[p.owner.NamespacedName]
+	if job == nil || job.UID != p.owner.uid || job.Status.Run == nil || job.Status.Run.ExpectedEndTime == nil {
 		return time.Time{}
 	}
 	if end := job.Status.Run.EndTime; end != nil {
@@ -113,11 +113,11 @@ func coreOf(key types.NamespacedName) types.NamespacedName {
 
 // mergeSurplus describes the pod as surplus of a merge; nil for a pod that is not.
 func (c *collector) mergeSurplus(p *knownPod) *capacity.Surplus {
-	if p.ownerUID == "" || !c.served {
+	if !c.served {
 		return nil // Only Volcano takes surplus of merges: they last minutes, and the operator deletes none of it.
 	}
-	job := c.merges[p.owner]
-	if job == nil || job.UID != p.ownerUID || job.Status.Run == nil {
+	job := c.merges[p.owner.NamespacedName]
+	if job == nil || job.UID != p.owner.uid || job.Status.Run == nil {
 		return nil
 	}
 	index, ok := mergepod.PodIndex(job.Name, p.pod.Name)
@@ -126,7 +126,7 @@ func (c *collector) mergeSurplus(p *knownPod) *capacity.Surplus {
 	}
 	tier, _ := c.arbiter.config.Tiers.InEffect(job.EffectiveTier(), job.Status.Tier)
 	return &capacity.Surplus{
-		Job: coreOf(p.owner), UID: p.pod.UID, Index: index, Tier: tier.Priority, Created: job.CreationTimestamp.Time,
+		Job: coreOf(p.owner.NamespacedName), UID: p.pod.UID, Index: index, Tier: tier.Priority, Created: job.CreationTimestamp.Time,
 	}
 }
 

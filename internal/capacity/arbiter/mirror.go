@@ -46,6 +46,8 @@ type mirror struct {
 	classes      map[string]*nodev1.RuntimeClass
 	pods         map[types.NamespacedName]*knownPod
 
+	// controlled are the pods that have not ended, by who controls them.
+	controlled map[controller][]*knownPod
 	// held is what pods hold of each node, and of its number of pods.
 	held map[string]capacity.Amounts
 	// booked is what bound pods hold of each Queue's limit.
@@ -80,14 +82,20 @@ type knownPod struct {
 	node     string
 	ended    bool
 	standing standing
-	// owner controls the pod; ownerUID is empty for a pod without a controller. index is that of a worker, if its name is one's.
-	owner    types.NamespacedName
-	ownerUID types.UID
+	// owner controls the pod. index is that of a worker, if its name is one's.
+	owner    controller
 	index    int32
 	isWorker bool
 	// thousandths are of the accelerators that it asks for, without those that it claims. saved is when it last saved a checkpoint,
 	// in seconds since 1970; 0 for never.
 	thousandths, saved int64
+}
+
+// controller is who controls a pod, as the pod says; zero for a pod without a controller. Users may write it, so only the UID tells
+// whether an object of that name is meant.
+type controller struct {
+	types.NamespacedName
+	uid types.UID
 }
 
 func newMirror(cfg *config.Configuration) *mirror {
@@ -102,6 +110,7 @@ func newMirror(cfg *config.Configuration) *mirror {
 		volumeClaims: map[types.NamespacedName]*corev1.PersistentVolumeClaim{},
 		classes:      map[string]*nodev1.RuntimeClass{},
 		pods:         map[types.NamespacedName]*knownPod{},
+		controlled:   map[controller][]*knownPod{},
 		held:         map[string]capacity.Amounts{},
 		booked:       map[string]capacity.Amounts{},
 		rolls:        map[types.NamespacedName]*roll{},
@@ -279,7 +288,7 @@ func (m *mirror) readPodSpec(key types.NamespacedName, p *corev1.Pod) *knownPod 
 		is.requests = capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{}))
 	}
 	if owner := metav1.GetControllerOf(p); owner != nil {
-		is.owner, is.ownerUID = types.NamespacedName{Namespace: p.Namespace, Name: owner.Name}, owner.UID
+		is.owner = controller{types.NamespacedName{Namespace: p.Namespace, Name: owner.Name}, owner.UID}
 		is.index, is.isWorker = rendezvous.WorkerIndex(owner.Name, p.Name)
 	}
 	return is
@@ -297,7 +306,27 @@ func (m *mirror) count(p *knownPod, times int64) {
 	default:
 		delete(m.unbound, p.key)
 	}
+	m.assign(p, times)
 	m.enroll(p, times)
+}
+
+// assign counts a pod among those of its controller, times 1 or -1.
+func (m *mirror) assign(p *knownPod, times int64) {
+	if p.ended {
+		return
+	}
+	pods := m.controlled[p.owner]
+	if times > 0 {
+		m.controlled[p.owner] = append(pods, p)
+		return
+	}
+	last := len(pods) - 1
+	if last == 0 {
+		delete(m.controlled, p.owner)
+		return
+	}
+	pods[slices.Index(pods, p)], pods[last] = pods[last], nil
+	m.controlled[p.owner] = pods[:last]
 }
 
 // book adds what pods of a PodGroup hold to its Queue, times 1 or -1.

@@ -48,7 +48,7 @@ func (a *Arbiter) mustAnswer() bool {
 		return true
 	}
 	for _, pod := range a.mirror.unbound {
-		if pod.isWorker && a.mirror.jobs[pod.owner] != nil {
+		if pod.isWorker && a.mirror.jobs[pod.owner.NamespacedName] != nil {
 			return true
 		}
 	}

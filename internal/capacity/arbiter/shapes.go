@@ -112,6 +112,28 @@ func (s *shapeCache) shapeOf(job *v1alpha1.ElasticTrainingJob, key shapeKey, com
 	return shape
 }
 
+// isUnmodelled is true if a worker of the job asks for something that the model does not cover.
+func (c *collector) isUnmodelled(job *v1alpha1.ElasticTrainingJob, model string) bool {
+	if beyond, known := c.shapes.isUnmodelled(job, model); known {
+		return beyond
+	}
+	return c.shapeOf(job, model, 0).Unmodelled+c.shapeOf(job, model, 1).Unmodelled != ""
+}
+
+// isUnmodelled is what the known shapes of the job say; known is false if one of them is not.
+func (s *shapeCache) isUnmodelled(job *v1alpha1.ElasticTrainingJob, model string) (beyond, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.of[job.UID]
+	if of == nil || of.version != s.version || !shapedAlike(of.job, job) {
+		return false, false
+	}
+	of.job = job
+	master, masterKnown := of.shapes[shapeKey{model: model, master: true}]
+	other, otherKnown := of.shapes[shapeKey{model: model}]
+	return master.Unmodelled+other.Unmodelled != "", masterKnown && otherKnown
+}
+
 // shapedAlike is true if two states of a job give its workers the same shapes. Most changes of a status do.
 func shapedAlike(a, b *v1alpha1.ElasticTrainingJob) bool {
 	return a == b || a.Generation > 0 && a.Generation == b.Generation && reflect.DeepEqual(a.Status.Sizing, b.Status.Sizing) &&

@@ -7,57 +7,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
-// crew is the workers of a training on nodes.
+// crew is the workers of a training that run.
 type crew struct {
-	// master is worker 0, and other one of the others, which are alike, of those that run.
+	// master is worker 0, and other one of the others, which are alike.
 	master, other *knownPod
 	// others are how many run beside worker 0.
 	others int64
-	// surplus is what of them is surplus.
-	surplus []*capacity.Surplus
-	// stake is how many device-seconds of work the training would lose.
-	stake int64
 }
 
-// joinCrew counts a worker for the work of its job.
-func (c *collector) joinCrew(job *v1alpha1.ElasticTrainingJob, p *knownPod, surplus *capacity.Surplus) {
-	of := c.crews[job]
-	if of == nil {
-		of = &crew{}
-		c.crews[job] = of
-	}
-	if surplus != nil {
-		of.surplus = append(of.surplus, surplus)
-	}
+// join counts a worker that runs.
+func (c *crew) join(p *knownPod) {
 	switch {
 	case p.pod.Status.Phase != corev1.PodRunning:
 	case p.index == 0:
-		of.master = p
+		c.master = p
 	default:
-		of.other, of.others = p, of.others+1
+		c.other, c.others = p, c.others+1
 	}
-}
-
-// weighWork writes into the surplus of each training what work that would lose.
-func (c *collector) weighWork(ctx context.Context) {
-	for job, of := range c.crews {
-		of.stake = c.workAtStake(ctx, job, of)
-		for _, s := range of.surplus {
-			s.WorkAtStake = of.stake
-		}
-	}
-}
-
-// stakeOf is what work a training would lose.
-func (c *collector) stakeOf(job *v1alpha1.ElasticTrainingJob) int64 {
-	if of := c.crews[job]; of != nil {
-		return of.stake
-	}
-	return 0
 }
 
 // workAtStake is how many device-seconds a training would lose if its workers went back to their last checkpoint now. Of workers
