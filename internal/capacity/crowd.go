@@ -19,7 +19,7 @@ type crowd struct {
 
 // newCrowd gathers pods; each counts once.
 func (m *inventory) newCrowd(pods []*Pod) *crowd {
-	c := &crowd{pods: map[*Pod]bool{}, freed: make([][]int64, len(m.nodes)), books: map[string]Amounts{}}
+	c := &crowd{pods: make(map[*Pod]bool, len(pods)), freed: make([][]int64, len(m.nodes)), books: map[string]Amounts{}}
 	m.join(c, pods)
 	return c
 }

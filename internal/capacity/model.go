@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +28,8 @@ type Model struct {
 	holding map[types.NamespacedName]int
 	// steps are the jobs that change their size by several workers at once; nil if none does.
 	steps map[types.NamespacedName]stepping
-	// placed is all surplus on nodes, leaving included.
-	placed map[types.UID]*Surplus
+	// placed returns all surplus on nodes, leaving included; made when it is first asked for, because only promises ask.
+	placed func() map[types.UID]*Surplus
 	// outgoing is what leaving pods hold of each queue's limit; nil if no pod is leaving.
 	outgoing map[string]Amounts
 	// departing are the bound pods whose end is known; leaving ones and surplus are not among them.
@@ -78,7 +79,7 @@ func New(s Snapshot) *Model {
 		held: map[string][]Holder{}, pending: s.Pending, claimed: map[types.UID]bool{},
 		running: s.Running, workers: make(map[types.NamespacedName][]*Pod, len(s.Running)),
 		holding: make(map[types.NamespacedName]int, len(s.Running)),
-		placed:  map[types.UID]*Surplus{},
+		placed:  sync.OnceValue(func() map[types.UID]*Surplus { return surplusAmong(s.Pods) }),
 	}
 	// All resources must be known before the first vector is made, so that all vectors have the same length.
 	for _, n := range s.Nodes {
@@ -123,9 +124,11 @@ func New(s Snapshot) *Model {
 func (m *Model) addCrew(pods []Pod) int {
 	job, count := pods[0].Job, 0
 	workers := m.workers[job]
+	var on *node
 	for ; count < len(pods) && pods[count].Job == job; count++ {
 		p := &pods[count]
-		m.addPod(p)
+		m.addPod(p, on)
+		on = p.on
 		if !p.Leaving {
 			workers = append(workers, p)
 		}
@@ -137,8 +140,30 @@ func (m *Model) addCrew(pods []Pod) int {
 	return count
 }
 
-// addPod subtracts a pod from its node, and counts it as outgoing for its queue if it is leaving.
-func (m *Model) addPod(p *Pod) {
+// surplusAmong is the surplus that is on nodes of the model, by UID.
+func surplusAmong(pods []Pod) map[types.UID]*Surplus {
+	all := map[types.UID]*Surplus{}
+	for i := range pods {
+		if p := &pods[i]; p.on != nil && p.Surplus != nil && !p.Kept {
+			all[p.Surplus.UID] = p.Surplus
+		}
+	}
+	return all
+}
+
+// nodeOf is the node of that name; nil if it is not ready. beside is where the pod before is, often the same.
+func (m *inventory) nodeOf(name string, beside *node) *node {
+	if beside != nil && beside.Name == name {
+		return beside
+	}
+	if i, ready := m.number[name]; ready {
+		return &m.nodes[i]
+	}
+	return nil
+}
+
+// addPod subtracts a pod from its node, and counts it as outgoing for its queue if it is leaving. beside is where the pod before is.
+func (m *Model) addPod(p *Pod, beside *node) {
 	if p.Leaving {
 		if m.outgoing == nil {
 			m.outgoing = map[string]Amounts{}
@@ -150,12 +175,10 @@ func (m *Model) addPod(p *Pod) {
 			m.outgoing[p.Queue][name] += amount
 		}
 	}
-	i, ok := m.number[p.Node]
-	if !ok {
+	if p.on = m.nodeOf(p.Node, beside); p.on == nil {
 		return // Its node is not ready, so its room is of no use to others.
 	}
-	n := &m.nodes[i]
-	p.on = n
+	n, i := p.on, p.on.number
 	if p.departs() {
 		m.departing = append(m.departing, p)
 	}
@@ -173,7 +196,6 @@ func (m *Model) addPod(p *Pod) {
 		return
 	}
 	p.Surplus.queue = p.Queue
-	m.placed[p.Surplus.UID] = p.Surplus
 	if !p.Leaving {
 		m.surplus[i] = append(m.surplus[i], p)
 		m.inQueue[p.Queue] = append(m.inQueue[p.Queue], p)

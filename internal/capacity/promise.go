@@ -369,9 +369,13 @@ func writeAmounts(h writer, amounts Amounts) {
 
 // stillPlaced are those of the victims that still hold a place.
 func (m *Model) stillPlaced(victims []Surplus) []Surplus {
+	if len(victims) == 0 {
+		return nil
+	}
 	var still []Surplus
+	placed := m.placed()
 	for _, v := range victims {
-		if s := m.placed[v.UID]; s != nil {
+		if s := placed[v.UID]; s != nil {
 			still = append(still, *s)
 		}
 	}

@@ -193,15 +193,19 @@ func (m *Model) listHolders(g *Gang) []Holder {
 	here, all := map[types.NamespacedName]int32{}, map[types.NamespacedName]int32{}
 	takes := m.nodeSet(a)
 	for _, p := range m.surplusFor(g) {
-		all[p.Surplus.Job]++
+		if m.steps != nil {
+			all[p.Surplus.Job]++
+		}
 		if takes[p.on.number] {
 			here[p.Surplus.Job]++
 		}
 	}
 	var holders []Holder
 	for job, n := range here {
-		s := m.steps[job]
-		if n = min(s.atLeast(n), s.atMost(all[job])); n > 0 {
+		if s, inSteps := m.steps[job]; inSteps {
+			n = min(s.atLeast(n), s.atMost(all[job]))
+		}
+		if n > 0 {
 			holders = append(holders, Holder{Job: job, Workers: n})
 		}
 	}
