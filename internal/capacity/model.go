@@ -119,8 +119,8 @@ func New(s Snapshot) *Model {
 	return m
 }
 
-// addCrew adds those of the pods that are of the job of the first, as far as they follow it, and returns how many they are. Where the
-// pods of each job stand together, a job is looked up once and not for each of its pods.
+// addCrew adds those of the pods that are of the job of the first, as far as they follow it, and returns how many they are.
+// Where the pods of each job stand together, a job is looked up once and not for each of its pods.
 func (m *Model) addCrew(pods []Pod) int {
 	job, count := pods[0].Job, 0
 	workers := m.workers[job]

@@ -161,8 +161,8 @@ func (c *collector) isOpen(queue string) bool {
 	return there && (q.State == "" || q.State == gang.QueueOpen)
 }
 
-// addPods adds the pods of one controller to the snapshot, a training or nil for any other, and returns how much work the training
-// would lose, in device-seconds.
+// addPods adds the pods of one controller to the snapshot, a training or nil for any other, and returns how much work the
+// training would lose, in device-seconds.
 func (c *collector) addPods(
 	ctx context.Context, to *capacity.Snapshot, job *v1alpha1.ElasticTrainingJob, pods []*knownPod,
 ) (stake int64) {

@@ -91,8 +91,8 @@ type knownPod struct {
 	thousandths, saved int64
 }
 
-// controller is who controls a pod, as the pod says; zero for a pod without a controller. Users may write it, so only the UID tells
-// whether an object of that name is meant.
+// controller is who controls a pod, as the pod says; zero for a pod without a controller. Users may write it, so only the UID
+// tells whether an object of that name is meant.
 type controller struct {
 	types.NamespacedName
 	uid types.UID
