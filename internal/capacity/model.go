@@ -162,7 +162,8 @@ func (m *inventory) nodeOf(name string, beside *node) *node {
 	return nil
 }
 
-// addPod subtracts a pod from its node, and counts it as outgoing for its queue if it is leaving. beside is where the pod before is.
+// addPod subtracts a pod from its node, and counts it as outgoing for its queue if it is leaving. beside is where the pod before
+// is.
 func (m *Model) addPod(p *Pod, beside *node) {
 	if p.Leaving {
 		if m.outgoing == nil {
