@@ -208,6 +208,9 @@ func explainTaken(err error, cfg *config.Configuration) error {
 		kube.Served{
 			What: "metrics", Address: cfg.Metrics.BindAddress, Flag: "metrics-bind-address", Field: "metrics.bindAddress", Anywhere: true,
 		},
+		kube.Served{
+			What: "profiles", Address: cfg.Pprof.BindAddress, Flag: "pprof-bind-address", Field: "pprof.bindAddress", Anywhere: true,
+		},
 		kube.Served{What: "webhooks", Address: cfg.Webhooks.BindAddress, Flag: "webhook-bind-address", Field: "webhooks.bindAddress"})
 }
 
@@ -366,6 +369,7 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 		Logger:                        log,
 		Metrics:                       metricsOptions(cfg.Metrics),
 		HealthProbeBindAddress:        cfg.Health.BindAddress,
+		PprofBindAddress:              cfg.Pprof.BindAddress,
 		LeaderElection:                cfg.LeaderElection.Enabled,
 		LeaderElectionID:              rbac.Lease,
 		LeaderElectionNamespace:       cfg.LeaderElection.Namespace,

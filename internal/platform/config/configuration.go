@@ -59,6 +59,7 @@ type Configuration struct {
 	Log            Log            `json:"log"`
 	Metrics        Metrics        `json:"metrics"`
 	Health         Health         `json:"health"`
+	Pprof          Pprof          `json:"pprof"`
 	LeaderElection LeaderElection `json:"leaderElection"`
 	Webhooks       Webhooks       `json:"webhooks"`
 }
@@ -130,6 +131,12 @@ type Health struct {
 	BindAddress string `json:"bindAddress"`
 }
 
+// Pprof is how profiles of the operator are read.
+type Pprof struct {
+	// BindAddress serves /debug/pprof by HTTP to everybody who reaches it: HOST:PORT or :PORT, or "0" to serve none. Default: "0".
+	BindAddress string `json:"bindAddress"`
+}
+
 // LeaderElection is how one of several operators becomes the one that acts. Default of its times: those of controller-runtime.
 type LeaderElection struct {
 	// Enabled lets only the holder of a Lease act. Default: true.
@@ -195,6 +202,7 @@ func DefaultConfiguration() *Configuration {
 		Log:                 Log{Format: LogJSON, Level: LogInfo},
 		Metrics:             Metrics{BindAddress: noAddress, Secure: true},
 		Health:              Health{BindAddress: ":8081"},
+		Pprof:               Pprof{BindAddress: noAddress},
 		LeaderElection: LeaderElection{
 			Enabled: true, LeaseDurationSeconds: 15, RenewDeadlineSeconds: 10, RetryPeriodSeconds: 2,
 		},

@@ -12,6 +12,7 @@ var flagOf = map[string]string{
 	"metrics.bindAddress":                 "metrics-bind-address",
 	"metrics.secure":                      "metrics-secure",
 	"health.bindAddress":                  "health-probe-bind-address",
+	"pprof.bindAddress":                   "pprof-bind-address",
 	"leaderElection.enabled":              "leader-elect",
 	"leaderElection.namespace":            "leader-election-namespace",
 	"leaderElection.leaseDurationSeconds": "leader-election-lease-duration",
@@ -42,6 +43,7 @@ func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 		"serve metrics by HTTPS, and only to accounts that may get the path /metrics in the cluster; needs the right to create "+
 			"tokenreviews and subjectaccessreviews")
 	text("health.bindAddress", &c.Health.BindAddress, `address that serves /healthz and /readyz; "0" serves none`)
+	text("pprof.bindAddress", &c.Pprof.BindAddress, `address that serves /debug/pprof to everybody; "0" serves none`)
 	yes("leaderElection.enabled", &c.LeaderElection.Enabled,
 		"let only one of several operators act, the holder of a Lease; the next leads 15 s after one was killed")
 	text("leaderElection.namespace", &c.LeaderElection.Namespace,

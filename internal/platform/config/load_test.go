@@ -46,6 +46,7 @@ func TestDefaults(t *testing.T) {
 	g.Expect(c.Log).To(Equal(Log{Format: "json", Level: "info"}))
 	g.Expect(c.Metrics.BindAddress).To(Equal("0"))
 	g.Expect(c.Health.BindAddress).To(Equal(":8081"))
+	g.Expect(c.Pprof.BindAddress).To(Equal("0"), "profiles are not served unasked")
 	g.Expect(c.LeaderElection).To(Equal(LeaderElection{
 		Enabled: true, LeaseDurationSeconds: 15, RenewDeadlineSeconds: 10, RetryPeriodSeconds: 2,
 	}))
@@ -96,6 +97,7 @@ func other() *Configuration {
 		Log:                 Log{Format: "text", Level: "debug"},
 		Metrics:             Metrics{BindAddress: ":8080"},
 		Health:              Health{BindAddress: "0"},
+		Pprof:               Pprof{BindAddress: "localhost:2"},
 		LeaderElection: LeaderElection{
 			Namespace: "ops", LeaseDurationSeconds: 5, RenewDeadlineSeconds: 4, RetryPeriodSeconds: 1,
 		},

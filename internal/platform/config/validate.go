@@ -73,6 +73,7 @@ func (c *Configuration) validate() problems {
 	p.oneOf("log.level", c.Log.Level, LogError, LogInfo, LogDebug)
 	p.address("metrics.bindAddress", c.Metrics.BindAddress, true)
 	p.address("health.bindAddress", c.Health.BindAddress, true)
+	p.address("pprof.bindAddress", c.Pprof.BindAddress, true)
 	p.leaderElection(c.LeaderElection)
 	p.address("webhooks.bindAddress", c.Webhooks.BindAddress, false)
 	p.oneOf("webhooks.certificates.mode", c.Webhooks.Certificates.Mode, CertificatesRotate, CertificatesFiles)

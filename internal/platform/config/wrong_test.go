@@ -34,7 +34,7 @@ var wrongFiles = []struct {
 }{
 	{"an unknown field", "metricz: {}\n", []string{
 		"metricz is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, " +
-			"health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, " +
+			"health, kind, leaderElection, ledger, limits, log, merges, metrics, pprof, prometheus, reports, reservations, " +
 			"resyncPeriodSeconds, " +
 			"sharing, tiers, webhooks.",
 	}},
@@ -43,7 +43,7 @@ var wrongFiles = []struct {
 		"- {name: \"e\\nf\", priority: 1, surplusPriority: -20}\n" +
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
 		`"a\nb" is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, ` +
-			`health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, ` +
+			`health, kind, leaderElection, ledger, limits, log, merges, metrics, pprof, prometheus, reports, reservations, ` +
 			`resyncPeriodSeconds, ` +
 			`sharing, tiers, webhooks.`,
 
@@ -73,7 +73,7 @@ var wrongFiles = []struct {
 	}},
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
 		"Log is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, " +
-			"health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, " +
+			"health, kind, leaderElection, ledger, limits, log, merges, metrics, pprof, prometheus, reports, reservations, " +
 			"resyncPeriodSeconds, " +
 			"sharing, tiers, webhooks.",
 
@@ -342,7 +342,7 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		},
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
 			"data is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, " +
-				"health, kind, leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, " +
+				"health, kind, leaderElection, ledger, limits, log, merges, metrics, pprof, prometheus, reports, reservations, " +
 				"resyncPeriodSeconds, " +
 				"sharing, tiers, webhooks.",
 
