@@ -40,6 +40,9 @@ type Options struct {
 	// SchedulePeriod is the time between two cycles of Volcano's scheduler.
 	// Default 1 s; suites that wait for placement are quicker with 100 ms.
 	SchedulePeriod time.Duration
+	// ClientQPS is how many requests per second Volcano's scheduler and its
+	// controllers may send, each. Default: theirs, 50 of a burst of 100.
+	ClientQPS int
 	// NoVolcano starts a cluster without Volcano's resource definitions,
 	// webhooks and processes. See [Cluster.InstallVolcano].
 	NoVolcano bool
@@ -212,6 +215,18 @@ func (c *Cluster) startClient(p Part, program, user string, args ...string) (*Pr
 		c.addClient(proc)
 	}
 	return proc, err
+}
+
+// Processes are the ids of the processes of the cluster by the names of their
+// programs, and those of servers and programs that were started beside it.
+func (c *Cluster) Processes() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ids := map[string]int{}
+	for _, p := range append([]*Process{c.etcd, c.apiServer}, c.clients...) {
+		ids[p.name] = p.cmd.Process.Pid
+	}
+	return ids
 }
 
 func (c *Cluster) addClient(p *Process) {

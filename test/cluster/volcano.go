@@ -216,20 +216,24 @@ func (c *Cluster) webhooksAnswer(ctx context.Context) error {
 // startScheduling starts Volcano's scheduler, which makes the Queue default, and
 // its controllers, without which that Queue never becomes Open.
 func (c *Cluster) startScheduling(ctx context.Context) error {
-	scheduler, err := c.startClient(volcanoPart, "vc-scheduler", schedulerUser,
+	var limits []string
+	if qps := strconv.Itoa(c.options.ClientQPS); c.options.ClientQPS > 0 {
+		limits = []string{"--kube-api-qps=" + qps, "--kube-api-burst=" + qps}
+	}
+	scheduler, err := c.startClient(volcanoPart, "vc-scheduler", schedulerUser, append(limits,
 		"--scheduler-conf="+c.schedulerConfPath(),
 		"--disable-default-scheduler-config", // a mistake in the file ends the scheduler instead of being hidden
 		"--schedule-period="+c.options.SchedulePeriod.String(),
 		"--leader-elect=false",
 		"--enable-healthz=false",
-	)
+	)...)
 	if err != nil {
 		return err
 	}
-	controllers, err := c.startClient(volcanoPart, "vc-controller-manager", controllersUser,
+	controllers, err := c.startClient(volcanoPart, "vc-controller-manager", controllersUser, append(limits,
 		"--leader-elect=false",
 		"--enable-healthz=false",
-	)
+	)...)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,5 @@
-package pytorchjob
+// Package trainingoperator runs training-operator on a local cluster, to compare with.
+package trainingoperator
 
 import (
 	"context"
@@ -23,13 +24,16 @@ import (
 
 // Names in training-operator's own installation, and of its program here.
 const (
-	trainingOperator          = "training-operator"
-	trainingOperatorNamespace = "kubeflow"
-	trainingOperatorSecret    = "training-operator-webhook-cert"
-	trainingOperatorWebhooks  = "validator.training-operator.kubeflow.org"
+	name      = "training-operator"
+	namespace = "kubeflow"
+	secret    = "training-operator-webhook-cert"
+	webhooks  = "validator.training-operator.kubeflow.org"
 )
 
-// applied is how the test applies what it owns.
+// User is what the API server calls training-operator.
+const User = "system:serviceaccount:" + namespace + ":" + name
+
+// applied is how objects are applied.
 var applied = metav1.ApplyOptions{FieldManager: "test", Force: true}
 
 var pyTorchJobs = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "pytorchjobs"}
@@ -42,11 +46,11 @@ type trainer struct {
 	dynamic  dynamic.Interface
 }
 
-// startTrainingOperator installs training-operator for PyTorchJobs, with Volcano
-// for their gangs, and starts it as a process with the service account and the
-// role of its own installation. It is built the first time. startTrainingOperator
-// returns when its webhook answers.
-func startTrainingOperator(ctx context.Context, c *cluster.Cluster) (err error) {
+// Start installs training-operator for PyTorchJobs, with Volcano for their
+// gangs, and starts it as a process with the service account and the role of its
+// own installation. It is built the first time. Start returns when its webhook
+// answers.
+func Start(ctx context.Context, c *cluster.Cluster) (err error) {
 	t := trainer{cluster: c}
 	if t.programs, err = c.Build(ctx, cluster.TrainingOperator); err != nil {
 		return err
@@ -57,18 +61,18 @@ func startTrainingOperator(ctx context.Context, c *cluster.Cluster) (err error) 
 	if t.dynamic, err = dynamic.NewForConfig(c.RESTConfig()); err != nil {
 		return err
 	}
-	webhooks, err := t.install(ctx)
+	validation, err := t.install(ctx)
 	if err != nil {
 		return err
 	}
-	kubeconfig := filepath.Join(c.Dir(), trainingOperator+".kubeconfig")
-	if err := c.KubeconfigFor(ctx, trainingOperatorNamespace, trainingOperator, kubeconfig); err != nil {
+	kubeconfig := filepath.Join(c.Dir(), name+".kubeconfig")
+	if err := c.KubeconfigFor(ctx, namespace, name, kubeconfig); err != nil {
 		return err
 	}
 	var probes string
 	p, err := c.StartServer(ctx, cluster.Server{
-		Name:    trainingOperator,
-		Program: t.programs.Program(trainingOperator),
+		Name:    name,
+		Program: t.programs.Program(name),
 		Ports:   2,
 		Prepare: func(ctx context.Context, ports []int) ([]string, error) {
 			probes = cluster.Address(ports[1])
@@ -81,7 +85,7 @@ func startTrainingOperator(ctx context.Context, c *cluster.Cluster) (err error) 
 				"--metrics-bind-address=0",
 				// Its own default of 20 requests a second is for clusters with other users.
 				"--kube-api-qps=500", "--kube-api-burst=500",
-			}, t.route(ctx, webhooks, int32(ports[0]))
+			}, t.route(ctx, validation, int32(ports[0]))
 		},
 		Ready: func(ctx context.Context) error {
 			return errors.Join(t.mountSecret(ctx), cluster.Healthy(ctx, "http://"+probes+"/readyz"))
@@ -96,22 +100,19 @@ func startTrainingOperator(ctx context.Context, c *cluster.Cluster) (err error) 
 
 // install creates what training-operator needs before it starts,
 // and returns its webhooks.
-func (t trainer) install(ctx context.Context) (webhooks *unstructured.Unstructured, err error) {
+func (t trainer) install(ctx context.Context) (validation *unstructured.Unstructured, err error) {
 	objects, err := t.programs.Objects(cluster.TrainingOperatorManifests...)
 	if err != nil {
 		return nil, err
 	}
-	namespace := applycorev1.Namespace(trainingOperatorNamespace)
-	account := applycorev1.ServiceAccount(trainingOperator, trainingOperatorNamespace)
-	secret := applycorev1.Secret(trainingOperatorSecret, trainingOperatorNamespace)
 	core := t.client.CoreV1()
-	if _, err := core.Namespaces().Apply(ctx, namespace, applied); err != nil {
+	if _, err := core.Namespaces().Apply(ctx, applycorev1.Namespace(namespace), applied); err != nil {
 		return nil, err
 	}
-	if _, err := core.ServiceAccounts(trainingOperatorNamespace).Apply(ctx, account, applied); err != nil {
+	if _, err := core.ServiceAccounts(namespace).Apply(ctx, applycorev1.ServiceAccount(name, namespace), applied); err != nil {
 		return nil, err
 	}
-	if _, err := core.Secrets(trainingOperatorNamespace).Apply(ctx, secret, applied); err != nil {
+	if _, err := core.Secrets(namespace).Apply(ctx, applycorev1.Secret(secret, namespace), applied); err != nil {
 		return nil, err
 	}
 	for _, o := range objects {
@@ -121,13 +122,13 @@ func (t trainer) install(ctx context.Context) (webhooks *unstructured.Unstructur
 		case "ClusterRoleBinding":
 			subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
 			for _, s := range subjects {
-				s.(map[string]any)["namespace"] = trainingOperatorNamespace
+				s.(map[string]any)["namespace"] = namespace
 			}
 			o.Object["subjects"] = subjects
 			err = t.cluster.Apply(ctx, []*unstructured.Unstructured{o})
 		case "ValidatingWebhookConfiguration":
-			o.SetName(trainingOperatorWebhooks)
-			webhooks = o
+			o.SetName(webhooks)
+			validation = o
 		default:
 			err = t.cluster.Apply(ctx, []*unstructured.Unstructured{o})
 		}
@@ -135,25 +136,25 @@ func (t trainer) install(ctx context.Context) (webhooks *unstructured.Unstructur
 			return nil, err
 		}
 	}
-	return webhooks, nil
+	return validation, nil
 }
 
 // route leads the API server to the webhooks at a port of this
 // machine. Its certificate is for the name of its Service, so it is called by
 // that name, and the Service stands for localhost.
 func (t trainer) route(ctx context.Context, configuration *unstructured.Unstructured, port int32) error {
-	service := applycorev1.Service(trainingOperator, trainingOperatorNamespace).
+	service := applycorev1.Service(name, namespace).
 		WithSpec(applycorev1.ServiceSpec().WithType(corev1.ServiceTypeExternalName).WithExternalName("localhost"))
-	if _, err := t.client.CoreV1().Services(trainingOperatorNamespace).Apply(ctx, service, applied); err != nil {
+	if _, err := t.client.CoreV1().Services(namespace).Apply(ctx, service, applied); err != nil {
 		return err
 	}
-	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
-	for _, w := range webhooks {
-		called, _, _ := unstructured.NestedMap(w.(map[string]any), "clientConfig", "service")
-		called["name"], called["namespace"], called["port"] = trainingOperator, trainingOperatorNamespace, int64(port)
-		w.(map[string]any)["clientConfig"] = map[string]any{"service": called}
+	called, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+	for _, w := range called {
+		to, _, _ := unstructured.NestedMap(w.(map[string]any), "clientConfig", "service")
+		to["name"], to["namespace"], to["port"] = name, namespace, int64(port)
+		w.(map[string]any)["clientConfig"] = map[string]any{"service": to}
 	}
-	configuration.Object["webhooks"] = webhooks
+	configuration.Object["webhooks"] = called
 	return t.cluster.Apply(ctx, []*unstructured.Unstructured{configuration})
 }
 
@@ -168,15 +169,15 @@ const (
 // mountSecret does what a kubelet does: it writes the
 // certificate, which training-operator puts into its Secret, to files.
 func (t trainer) mountSecret(ctx context.Context) error {
-	secret, err := t.client.CoreV1().Secrets(trainingOperatorNamespace).Get(ctx, trainingOperatorSecret, metav1.GetOptions{})
+	certificate, err := t.client.CoreV1().Secrets(namespace).Get(ctx, secret, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{corev1.TLSPrivateKeyKey, corev1.TLSCertKey} {
-		if len(secret.Data[name]) == 0 {
-			return fmt.Errorf("its Secret has no %s", name)
+	for _, key := range []string{corev1.TLSPrivateKeyKey, corev1.TLSCertKey} {
+		if len(certificate.Data[key]) == 0 {
+			return fmt.Errorf("its Secret has no %s", key)
 		}
-		if err := writeNew(filepath.Join(t.cluster.Dir(), trainingOperator, serving, name), secret.Data[name]); err != nil {
+		if err := writeNew(filepath.Join(t.cluster.Dir(), name, serving, key), certificate.Data[key]); err != nil {
 			return err
 		}
 	}
@@ -184,25 +185,25 @@ func (t trainer) mountSecret(ctx context.Context) error {
 }
 
 // writeNew writes a file, and the folders that it is in, unless it is there.
-func writeNew(name string, content []byte) error {
-	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+func writeNew(file string, content []byte) error {
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(name, content, 0o600)
+	return os.WriteFile(file, content, 0o600)
 }
 
 // removeIfEmpty removes a file without content, and the folders that are empty
 // without it.
-func removeIfEmpty(name string) {
-	if info, err := os.Stat(name); err != nil || info.Size() > 0 {
+func removeIfEmpty(file string) {
+	if info, err := os.Stat(file); err != nil || info.Size() > 0 {
 		return
 	}
-	_ = os.Remove(name)
-	_ = os.Remove(filepath.Dir(name))
-	_ = os.Remove(filepath.Dir(filepath.Dir(name)))
+	_ = os.Remove(file)
+	_ = os.Remove(filepath.Dir(file))
+	_ = os.Remove(filepath.Dir(filepath.Dir(file)))
 }
 
 // answers tries a PyTorchJob without an image, which the webhook
