@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+func TestProcesses(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(parseStat([]byte("7 (a b) c) S 1 7 7 0 -1 4194560 1 0 0 0 150 50 9 9 20 0 1 0 1 1 1"))).To(Equal(2 * time.Second))
+	_, err := parseStat([]byte("7 (a) S 1"))
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(parseStatus("Name:\ta\nVmHWM:\t   30 kB\nVmRSS:\t   20 kB\nRssFile:\t   10 kB\n")).
+		To(Equal(memory{peak: 30 << 10, now: 20 << 10, files: 10 << 10}))
+	_, err = parseStatus("VmRSS: 1 kB\n")
+	g.Expect(err).To(HaveOccurred())
+	m, err := memoryOf(os.Getpid())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(m.now).To(And(BeNumerically(">", 1<<20), BeNumerically("<=", m.peak)))
+}
+
+func TestWhatIsCounted(t *testing.T) {
+	g := NewWithT(t)
+	requests := []testutil.Request{
+		{User: "a", Verb: "create", Resource: "pods"}, {User: "a", Verb: "patch", Resource: "events"},
+		{User: "a", Verb: "get", Resource: "pods"}, {User: "a", Verb: "watch", Resource: "pods"},
+		{User: "a", Verb: "update", Resource: "leases"}, {User: "b", Verb: "create", Resource: "pods"},
+	}
+	g.Expect(count(requests, "a")).To(Equal(counts{writes: 1, events: 1, reads: 1}))
+}
+
+func TestTheTableHasEveryRoundAndRatiosOfThem(t *testing.T) {
+	g := NewWithT(t)
+	o, err := parse([]string{"-jobs=100", "-commit=abc"})
+	g.Expect(err).NotTo(HaveOccurred())
+	of := func(seconds ...time.Duration) (all []figures) {
+		for _, s := range seconds {
+			all = append(all, figures{jobs: 100, running: s * time.Second, deleted: time.Second, made: counts{writes: 900}, cpu: s * time.Second})
+		}
+		return all
+	}
+	text := report(o, map[string][]figures{volcanoJob: of(40, 50), tideline: of(60, 50), trainingOperator: of(100, 100), floor: of(20, 20)})
+	g.Expect(text).To(ContainSubstring("commit abc"))
+	g.Expect(text).To(ContainSubstring("| Tideline | 60.0, 50.0 | 9.0, 9.0 |"))
+	g.Expect(text).To(ContainSubstring("| all running | 1.50, 1.00 | 0.60, 0.50 |"))
+}
