@@ -254,7 +254,7 @@ func (a *Arbiter) decide(ctx context.Context, now time.Time) (woken, time.Durati
 			judged[job] = mergeVerdicts(judged[job], capacity.Verdict{GiveUp: turn.GiveUp, To: turn.For})
 		}
 	}
-	a.grants = c.in.grants
+	a.grants, a.pace.begun = c.in.grants, m.begun
 	claims := c.claimsOf(judged)
 	if len(judged)+len(merges)+len(c.in.turns) > 0 && (again == 0 || again > figuresInterval) {
 		again = figuresInterval // Jobs whose figures alone changed are woken then.

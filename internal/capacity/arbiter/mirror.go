@@ -59,6 +59,8 @@ type mirror struct {
 	// short are the PodGroups that may lack members. asking are the trainings that may need an answer though their PodGroups lack
 	// none. Both may name some that need none, and are few where nothing waits. growing are those that run and may grow.
 	short, asking, growing map[types.NamespacedName]bool
+	// begun counts how often a job came to be growing.
+	begun int
 	// ready are the names of the nodes that are ready, in order.
 	ready []string
 
@@ -180,6 +182,9 @@ func (m *mirror) putJob(key types.NamespacedName, o client.Object) {
 		m.shapes.drop(was.UID)
 	}
 	asks, grows := is != nil && mayAsk(is), is != nil && mayGrow(is)
+	if grows && !asks && !m.growing[key] {
+		m.begun++
+	}
 	mark(m.asking, key, asks)
 	mark(m.growing, key, grows && !asks)
 	m.countShort(key)

@@ -38,6 +38,12 @@ func TestWhoWaitsIsAnsweredAtOnce(t *testing.T) {
 		due     bool
 	}{
 		"a job that runs and may grow rests": {func(*Arbiter) {}, false},
+		"a job that has just begun to run, and may grow for the first time": {func(a *Arbiter) {
+			other := running.DeepCopy()
+			other.Name, other.UID = "cvr", "2"
+			a.mirror.putJob(types.NamespacedName{Namespace: "team", Name: "cvr"}, other)
+		}, true},
+		"a job that runs on and reports progress": {func(a *Arbiter) { a.mirror.putJob(key, running.DeepCopy()) }, false},
 		"a job that is about to create its pods": {func(a *Arbiter) {
 			starting := running.DeepCopy()
 			starting.Status.RunningSince = nil
@@ -71,7 +77,7 @@ func TestWhoWaitsIsAnsweredAtOnce(t *testing.T) {
 			a := New(nil, &config.Configuration{}, nil, nil, logr.Discard())
 			a.watching = []func() bool{func() bool { return true }}
 			a.mirror.putJob(key, running)
-			a.pace.until = now.Add(time.Minute)
+			a.pace.until, a.pace.begun = now.Add(time.Minute), a.mirror.begun
 			c.happens(a)
 			g.Expect(a.isDue(now)).To(Equal(c.due))
 		})
