@@ -4,6 +4,8 @@ package volcano
 import (
 	"context"
 	"fmt"
+	"maps"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,7 +33,14 @@ func ReadGroup(ctx context.Context, reader client.Reader, owner client.Object, n
 
 // SchedulerConf is the configuration of Volcano's scheduler, in a cache of its own: the manager's cache holds only ConfigMaps
 // with our label.
-type SchedulerConf struct{ cache cache.Cache }
+type SchedulerConf struct {
+	cache cache.Cache
+
+	mu sync.Mutex
+	// examined is the configuration that was examined last, and obstacles what was found; both nil before.
+	examined  map[string]string
+	obstacles []string
+}
 
 // AddSchedulerConf adds the cache to the manager, which starts it before any controller.
 func AddSchedulerConf(mgr ctrl.Manager) (*SchedulerConf, error) {
@@ -48,7 +57,7 @@ func AddSchedulerConf(mgr ctrl.Manager) (*SchedulerConf, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cache the configuration of Volcano's scheduler: %w", err)
 	}
-	return &SchedulerConf{c}, nil
+	return &SchedulerConf{cache: c}, nil
 }
 
 // startedFirst is a cache that the manager starts together with its own, before controllers.
@@ -57,13 +66,24 @@ type startedFirst struct{ cache.Cache }
 // GetCache marks it as a cache for the manager.
 func (c startedFirst) GetCache() cache.Cache { return c.Cache }
 
-// ListObstacles lists what in the configuration keeps Volcano from taking surplus, as clauses for messages.
+// ListObstacles lists what in the configuration keeps Volcano from taking surplus, as clauses for messages. It examines each
+// configuration once, because every reconcile asks. The list must not be changed.
 func (s *SchedulerConf) ListObstacles(ctx context.Context) ([]string, error) {
 	conf := &corev1.ConfigMap{}
-	if err := s.cache.Get(ctx, gang.SchedulerConfigMap, conf); err != nil && !apierrors.IsNotFound(err) {
+	err := s.cache.Get(ctx, gang.SchedulerConfigMap, conf, client.UnsafeDisableDeepCopy)
+	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read the configuration of Volcano's scheduler: %w", err)
 	}
-	return gang.ListObstacles(conf.Data), nil
+	return s.examine(conf.Data), nil
+}
+
+func (s *SchedulerConf) examine(data map[string]string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.obstacles == nil || !maps.Equal(s.examined, data) {
+		s.examined, s.obstacles = data, append([]string{}, gang.ListObstacles(data)...)
+	}
+	return s.obstacles
 }
 
 // ChangeSource is a source that wakes a controller when the configuration changes.
