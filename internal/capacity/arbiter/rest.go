@@ -5,8 +5,8 @@ import "time"
 // An evaluation of 10,000 jobs that may grow takes a second of CPU, and any event asks for one. Where nothing else waits for an
 // answer the arbiter rests for 49 times as long as it worked, so that growing takes 2 % of a processor, and a minute at most. A
 // job loses little: it grows a minute later, and keeps its size for minutes then. One that begins to run is answered at once: it
-// grows before its workers have done anything that a restart would lose. Small clusters never notice, because an
-// evaluation of a few milliseconds leaves less rest than the least time between two.
+// grows before its workers have done anything that a restart would lose. Small clusters never notice, because an evaluation of a
+// few milliseconds leaves less rest than the least time between two.
 const (
 	restPerWork = 49
 	longestRest = time.Minute
@@ -34,8 +34,9 @@ func (p *pace) remaining(now time.Time) time.Duration { return p.until.Sub(now) 
 func (a *Arbiter) isDue(now time.Time) bool { return a.pace.remaining(now) <= 0 || a.mustAnswer() }
 
 // mustAnswer is true if something else waits than jobs that were told how far they may grow: a job that has just begun to run, a
-// gang, a worker without a node, a job that is to go on, a merge, or a gang that was promised room. It reads no more than that, because it is asked at each event. Pods of others without
-// a gang do not count: a single one that fits nowhere would keep the arbiter from ever resting.
+// gang, a worker without a node, a job that is to go on, a merge, or a gang that was promised room. It reads no more than that,
+// because it is asked at each event. Pods of others without a gang do not count: a single one that fits nowhere would keep the
+// arbiter from ever resting.
 func (a *Arbiter) mustAnswer() bool {
 	if !a.hasSynced() {
 		return true
