@@ -35,6 +35,8 @@ OBJECT_STORE ?=
 SCALE ?= 300
 POOLS ?= 8,12,16,20,24,28,32,36,40
 STRATEGIES ?=
+# Of make bench: beside others, or large.
+WORKLOAD ?= beside
 # Of make bench-sizing: by which tasks are drawn, with commas; those of the page by default.
 SEEDS ?=
 ONESHOT ?=
@@ -318,6 +320,13 @@ demo-report: ## Write the cost report of a week that is made up, as page, mail, 
 	exec $(BIN)/demo-report
 
 ##@ Benchmarks
+
+# The default of SCALE is that of bench-merge, so here only a value that was given counts.
+.PHONY: bench
+bench: build ## Compare how fast jobs run and what they cost, and write docs/benchmarks/speed.md: SCALE (500 jobs), WORKLOAD (beside, large).
+	@$(call build,bench-speed,./test/perf/speed)
+	exec $(BIN)/bench-speed -workload='$(WORKLOAD)' $(if $(filter command environment,$(origin SCALE)),-jobs='$(SCALE)') \
+		-operator='$(BIN)/tideline' -profiles='$(BIN)/profiles' -commit="$$(git describe --always --dirty)"
 
 .PHONY: bench-merge
 bench-merge: build ## Compare who starts merges, and write docs/benchmarks/merge.md: SCALE, POOLS, STRATEGIES.

@@ -46,6 +46,9 @@ type Options struct {
 	// NoVolcano starts a cluster without Volcano's resource definitions,
 	// webhooks and processes. See [Cluster.InstallVolcano].
 	NoVolcano bool
+	// NoScheduler starts Volcano without its scheduler: whoever started the cluster
+	// binds pods. Nodes then stay as they are also without a kubelet.
+	NoScheduler bool
 	// Log receives the progress of the start. Default: none.
 	Log io.Writer
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -189,10 +190,14 @@ func (c *Cluster) apiServerReady(ctx context.Context) error {
 // of work. All its controllers are one user: to make a service account for each
 // would take three seconds.
 func (c *Cluster) startControllers(ctx context.Context) error {
+	without := withoutControllers
+	if c.options.NoScheduler {
+		without = append(slices.Clone(without), "-node-lifecycle-controller")
+	}
 	p, err := c.startClient(kubernetesPart, "kube-controller-manager", "system:kube-controller-manager",
 		"--secure-port=0", // nobody asks it for its health
 		"--leader-elect=false",
-		"--controllers="+strings.Join(withoutControllers, ","),
+		"--controllers="+strings.Join(without, ","),
 		"--horizontal-pod-autoscaler-sync-period=1s",
 		"--service-account-private-key-file="+c.keys.serviceAccountKey,
 		"--root-ca-file="+c.keys.ca,

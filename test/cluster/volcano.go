@@ -220,6 +220,16 @@ func (c *Cluster) startScheduling(ctx context.Context) error {
 	if qps := strconv.Itoa(c.options.ClientQPS); c.options.ClientQPS > 0 {
 		limits = []string{"--kube-api-qps=" + qps, "--kube-api-burst=" + qps}
 	}
+	controllers, err := c.startClient(volcanoPart, "vc-controller-manager", controllersUser, append(limits,
+		"--leader-elect=false",
+		"--enable-healthz=false",
+	)...)
+	if err != nil {
+		return err
+	}
+	if c.options.NoScheduler {
+		return c.makeDefaultQueue(ctx, controllers)
+	}
 	scheduler, err := c.startClient(volcanoPart, "vc-scheduler", schedulerUser, append(limits,
 		"--scheduler-conf="+c.schedulerConfPath(),
 		"--disable-default-scheduler-config", // a mistake in the file ends the scheduler instead of being hidden
@@ -230,14 +240,32 @@ func (c *Cluster) startScheduling(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	controllers, err := c.startClient(volcanoPart, "vc-controller-manager", controllersUser, append(limits,
-		"--leader-elect=false",
-		"--enable-healthz=false",
-	)...)
+	if err := c.awaitDefaultQueue(ctx, scheduler, controllers); err != nil {
+		return err
+	}
+	return c.probeScheduler(ctx, scheduler)
+}
+
+// makeDefaultQueue does what the scheduler does when it starts.
+func (c *Cluster) makeDefaultQueue(ctx context.Context, controllers *Process) error {
+	queue := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": queues.GroupVersion().String(),
+		"kind":       "Queue",
+		"metadata":   map[string]any{"name": "default"},
+		"spec":       map[string]any{"weight": int64(1), "reclaimable": true},
+	}}
+	// Volcano's webhooks may not answer yet.
+	err := c.WaitFor(ctx, "the Queue default", func(ctx context.Context) error {
+		return c.Apply(ctx, []*unstructured.Unstructured{queue})
+	}, controllers)
 	if err != nil {
 		return err
 	}
-	err = c.WaitFor(ctx, "the Queue default to be Open", func(ctx context.Context) error {
+	return c.awaitDefaultQueue(ctx, controllers)
+}
+
+func (c *Cluster) awaitDefaultQueue(ctx context.Context, needs ...*Process) error {
+	return c.WaitFor(ctx, "the Queue default to be Open", func(ctx context.Context) error {
 		queue, err := c.dynamic.Resource(queues).Get(ctx, "default", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -246,11 +274,7 @@ func (c *Cluster) startScheduling(ctx context.Context) error {
 			return fmt.Errorf("its state is %q", state)
 		}
 		return nil
-	}, scheduler, controllers)
-	if err != nil {
-		return err
-	}
-	return c.probeScheduler(ctx, scheduler)
+	}, needs...)
 }
 
 // probeScheduler waits until the scheduler admits a PodGroup. It makes the Queue

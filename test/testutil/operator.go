@@ -215,6 +215,9 @@ func (o *Operator) Ended() error {
 	}
 }
 
+// Process is the id of the current process.
+func (o *Operator) Process() int { return o.current.cmd.Process.Pid }
+
 // Done is closed when the current process has ended.
 func (o *Operator) Done() <-chan struct{} { return o.current.done }
 

@@ -1,6 +1,6 @@
 // Speed compares how many jobs at once become running pods, and what that costs: by a plain client, Volcano Job,
-// training-operator and Tideline, each alone on a cluster of its own, in rounds. It writes the tables of docs/benchmarks/speed.md,
-// and keeps profiles of the operator.
+// training-operator and Tideline, each alone on a cluster of its own, in rounds. It writes the tables of
+// docs/benchmarks/speed.md, and keeps profiles of the operator.
 package main
 
 import (
@@ -46,7 +46,7 @@ func status(args []string) int {
 	klog.SetLogger(logr.Discard())
 	o, err := parse(args)
 	if err == nil {
-		err = run(ctx, o)
+		err = compare(ctx, o)
 	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		_, _ = fmt.Fprintln(os.Stderr, "speed:", err)
@@ -58,7 +58,7 @@ func status(args []string) int {
 func parse(args []string) (options, error) {
 	o := options{}
 	flags := flag.NewFlagSet("speed", flag.ContinueOnError)
-	flags.StringVar(&o.workload, "workload", beside, "beside: next to others, on Volcano; large: Tideline alone, without a scheduler")
+	flags.StringVar(&o.workload, "workload", beside, "beside: next to others; large: Tideline alone, without a scheduler")
 	flags.IntVar(&o.jobs, "jobs", 0, "how many `jobs` come at once (default 500; large: 10000)")
 	flags.IntVar(&o.rounds, "rounds", 0, "how many `rounds` (default 2; large: 1)")
 	flags.DurationVar(&o.rest, "rest", time.Minute, "how long all is left alone while it runs")
@@ -92,8 +92,8 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// run measures each subject once a round, so that what else the machine does falls on all of them.
-func run(ctx context.Context, o options) error {
+// compare measures each subject once a round, so that what else the machine does falls on all of them.
+func compare(ctx context.Context, o options) error {
 	results := map[string][]figures{}
 	for round := range o.rounds {
 		for _, s := range o.subjects {

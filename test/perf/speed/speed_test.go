@@ -38,13 +38,16 @@ func TestTheTableHasEveryRoundAndRatiosOfThem(t *testing.T) {
 	g := NewWithT(t)
 	o, err := parse([]string{"-jobs=100", "-commit=abc"})
 	g.Expect(err).NotTo(HaveOccurred())
-	of := func(seconds ...time.Duration) (all []figures) {
+	of := func(seconds ...int) (all []figures) {
 		for _, s := range seconds {
-			all = append(all, figures{jobs: 100, running: s * time.Second, deleted: time.Second, made: counts{writes: 900}, cpu: s * time.Second})
+			took := time.Duration(s) * time.Second
+			all = append(all, figures{jobs: 100, running: took, deleted: time.Second, made: counts{writes: 900}, cpu: took})
 		}
 		return all
 	}
-	text := report(o, map[string][]figures{volcanoJob: of(40, 50), tideline: of(60, 50), trainingOperator: of(100, 100), floor: of(20, 20)})
+	text := report(o, map[string][]figures{
+		volcanoJob: of(40, 50), tideline: of(60, 50), trainingOperator: of(100, 100), floor: of(20, 20),
+	})
 	g.Expect(text).To(ContainSubstring("commit abc"))
 	g.Expect(text).To(ContainSubstring("| Tideline | 60.0, 50.0 | 9.0, 9.0 |"))
 	g.Expect(text).To(ContainSubstring("| all running | 1.50, 1.00 | 0.60, 0.50 |"))

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// pods are those of the namespace, as a watch tells.
+type pods struct {
+	mu      sync.Mutex
+	ready   map[types.UID]bool // false for those that are not ready
+	changed chan struct{}
+	// driver gets every pod that changed, if there is one.
+	driver func(*corev1.Pod)
+}
+
+// longest is how long the pods of all jobs may take to run or to go.
+const longest = 30 * time.Minute
+
+// watchPods watches until the context ends.
+func watchPods(ctx context.Context, config *rest.Config) (*pods, error) {
+	config.UserAgent = "speed"
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	p := &pods{ready: map[types.UID]bool{}, changed: make(chan struct{}, 1)}
+	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(namespace))
+	informer := factory.Core().V1().Pods().Informer()
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { p.see(o, false) },
+		UpdateFunc: func(_, o any) { p.see(o, false) },
+		DeleteFunc: func(o any) { p.see(o, true) },
+	}); err != nil {
+		return nil, err
+	}
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return nil, errors.New("the pods could not be listed")
+	}
+	return p, nil
+}
+
+func (p *pods) see(object any, gone bool) {
+	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
+	}
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	if gone {
+		delete(p.ready, pod.UID)
+	} else {
+		p.ready[pod.UID] = isReady(pod)
+	}
+	driver := p.driver
+	p.mu.Unlock()
+	if driver != nil && !gone {
+		driver(pod)
+	}
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// await waits until so many pods are there, and all of them ready.
+func (p *pods) await(ctx context.Context, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	for {
+		there, ready := p.count()
+		if there == n && ready == n {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d pods are there and %d ready, and not %d: %w", there, ready, n, ctx.Err())
+		case <-p.changed:
+		}
+	}
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func (p *pods) count() (there, ready int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, isReady := range p.ready {
+		if isReady {
+			ready++
+		}
+	}
+	return len(p.ready), ready
+}
