@@ -351,7 +351,7 @@ func (r *Reconciler) jobsOfQueue(ctx context.Context, queue client.Object) []rec
 // requestsFor lists a request for each job that the options select.
 func (r *Reconciler) requestsFor(ctx context.Context, of ...client.ListOption) []reconcile.Request {
 	jobs := &v1alpha1.ElasticTrainingJobList{}
-	if err := r.client.List(ctx, jobs, of...); err != nil {
+	if err := r.client.List(ctx, jobs, append(of, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil // The cache of jobs is not filled yet; once it is, every job is reconciled.
 	}
 	requests := make([]reconcile.Request, len(jobs.Items))

@@ -96,7 +96,7 @@ func (r *Reconciler) observeGang(ctx context.Context, o *jobstate.Observed) erro
 		o.Queue.Name = o.Core.Queue // A gang stays in the queue it joined.
 	}
 	queue := gang.NewQueue()
-	switch err = r.client.Get(ctx, client.ObjectKey{Name: o.Queue.Name}, queue); {
+	switch err = r.client.Get(ctx, client.ObjectKey{Name: o.Queue.Name}, queue, client.UnsafeDisableDeepCopy); {
 	case apierrors.IsNotFound(err):
 		o.Queue.Missing = true
 	case err != nil:

@@ -95,7 +95,7 @@ func (a Applier) CatchUp(ctx context.Context, key types.NamespacedName, object, 
 
 // IsOwned reads a child of an object by its name into child. It returns false if there is none, or it belongs to another owner.
 func IsOwned(ctx context.Context, reader client.Reader, owner client.Object, name string, child client.Object) (bool, error) {
-	err := reader.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, child)
+	err := reader.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, child, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

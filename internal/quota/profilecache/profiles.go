@@ -40,14 +40,14 @@ func ReadProfiles(ctx context.Context, reader client.Reader) (*Profiles, error) 
 	return &Profiles{reader: reader, all: profiles, index: quota.NewIndex(profiles)}, nil
 }
 
-// ProfileOf reads the metadata of a namespace and its profile; nil for none. Callers must not change the profile. A namespace
-// that does not exist is an error.
+// ProfileOf reads the metadata of a namespace and its profile; nil for none. Callers must not change either. A namespace that
+// does not exist is an error.
 func (p *Profiles) ProfileOf(ctx context.Context, namespace string) (
 	*metav1.PartialObjectMetadata, *v1alpha1.ResourceQuotaProfile, error,
 ) {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := p.reader.Get(ctx, client.ObjectKey{Name: namespace}, object); err != nil {
+	if err := p.reader.Get(ctx, client.ObjectKey{Name: namespace}, object, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
 	return object, p.index.ProfileOf(object.Labels), nil
