@@ -39,6 +39,11 @@ type ResourceQuotaProfileSpec struct {
 	// +optional
 	Caps *ProfileCaps `json:"caps,omitempty"`
 
+	// Order decides which of the team's trainings goes first while GPUs are short, also without caps. Default: Volcano's, which is
+	// by tier and age.
+	// +optional
+	Order *ProfileOrder `json:"order,omitempty"`
+
 	// Reservations are room that is gathered and held together until a training of the team takes it.
 	// +optional
 	// +listType=map

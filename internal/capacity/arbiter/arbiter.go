@@ -289,7 +289,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 	jobs = verdicts{}
 	promises := map[string]capacity.Promises{}
 	if in.anybodyWaits() {
-		model := capacity.New(in.snapshot())
+		model := in.model()
 		again = in.again // The snapshot says when pods that leave are gone.
 		var reviews []*capacity.Review
 		var claiming []*capacity.Gang

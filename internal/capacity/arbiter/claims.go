@@ -144,8 +144,8 @@ func isDisrupted(p *corev1.Pod) bool {
 	return false
 }
 
-// collectClaims opens a docket for every queue in which a gang claims room, and lists the jobs that could grow.
-func (c *collector) collectClaims(bound map[types.NamespacedName]bool) {
+// collectShort opens a docket for every queue in which a gang with a PodGroup claims room.
+func (c *collector) collectShort() {
 	for key := range c.short {
 		g := c.groups[key]
 		if job := c.jobs[key]; job != nil && isCoreOf(g, job) {
@@ -154,6 +154,10 @@ func (c *collector) collectClaims(bound map[types.NamespacedName]bool) {
 		}
 		c.claimOther(key, g)
 	}
+}
+
+// collectClaims adds the claims that follow from turns, and lists the jobs that could grow.
+func (c *collector) collectClaims(bound map[types.NamespacedName]bool) {
 	c.collectAsking()
 	for queue, promises := range c.arbiter.promises {
 		if promises.AnyMade() {

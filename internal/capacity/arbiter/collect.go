@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,8 +50,8 @@ type inputs struct {
 	grants map[string]admission.Grants
 	// fairly asks the model which surplus leaves for waiting surplus.
 	fairly func(*capacity.Model) (verdicts, time.Duration)
-	// snapshot makes the snapshot. isTraining tells trainings from other gangs.
-	snapshot   func() capacity.Snapshot
+	// model is that of the cluster at this moment, made when it is first asked for. isTraining tells trainings from other gangs.
+	model      func() *capacity.Model
 	isTraining func(types.NamespacedName) bool
 	// reserved are the names of tasks for which profiles hold room.
 	reserved map[string]bool
@@ -88,6 +89,8 @@ func (a *Arbiter) collect(
 ) (*collector, error) {
 	c := a.newCollector(m, now)
 	c.told, a.told = a.told, nil
+	c.in.model = sync.OnceValue(func() *capacity.Model { return capacity.New(c.snapshot(ctx)) })
+	c.collectShort()
 	if err := c.decideTurns(ctx); err != nil {
 		c.arbiter.told = c.told
 		return nil, err
@@ -98,7 +101,6 @@ func (a *Arbiter) collect(
 	c.collectClaims(bound)
 	c.collectFairClaims()
 	c.in.fairly = c.shareFairly
-	c.in.snapshot = func() capacity.Snapshot { return c.snapshot(ctx) }
 	return c, nil
 }
 

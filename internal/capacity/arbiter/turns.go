@@ -2,6 +2,7 @@ package arbiter
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/quota/admission"
@@ -51,6 +53,8 @@ type teams struct {
 	of       map[string]*team
 	// namespaces caches the team of each namespace; nil for one without.
 	namespaces map[string]*team
+	// claiming are the gangs that ask for room, or may do so from now on; nil until an order needs them.
+	claiming []*capacity.Gang
 }
 
 // decideTurns decides which jobs each profile with limits admits.
@@ -69,7 +73,7 @@ func (c *collector) decideTurns(ctx context.Context) error {
 		if p.Status.Queue != "" && p.Spec.Queue.SurplusSharing != v1alpha1.SurplusExcluded {
 			c.in.fair[p.Status.Queue] = true
 		}
-		if limits := admission.LimitsOf(p); limits.HasLimits() {
+		if limits := admission.LimitsOf(p); limits.Gates() {
 			t.of[p.Name] = &team{profile: p, limits: limits, claimants: map[types.NamespacedName]*admission.Claimant{}}
 		}
 	}
@@ -82,8 +86,8 @@ func (c *collector) decideTurns(ctx context.Context) error {
 	for _, p := range c.pods {
 		t.addPod(ctx, p)
 	}
-	for name, team := range t.of {
-		t.decide(name, team)
+	for _, name := range slices.Sorted(maps.Keys(t.of)) {
+		t.decide(name, t.of[name])
 	}
 	return nil
 }
@@ -102,6 +106,7 @@ func (t *teams) decide(name string, team *team) {
 		team.limits.Spent = append(team.limits.Spent, spent.ByUser)
 		t.c.in.again = kube.SoonerOf(t.c.in.again, spentInterval)
 	}
+	t.prepareOrder(team, claimants)
 	turns, grants := admission.AdmitJobs(team.limits, claimants, team.others, t.c.arbiter.grants[name], t.c.now)
 	for job, turn := range turns {
 		t.c.in.turns[job] = turn
@@ -134,13 +139,13 @@ func (t *teams) addClaimant(ctx context.Context, key types.NamespacedName, job *
 		return
 	}
 	group, there := t.c.groups[key]
-	asks, queue := !there || !isCoreOf(group, job), group.Queue
+	asks, queue, since := !there || !isCoreOf(group, job), group.Queue, time.Time{}
 	// A job whose attempt is larger than its gang must be admitted again.
 	if asks = asks || group.MinMember < st.Attempt.MinReplicas; asks {
 		if isHindered(job) {
 			return
 		}
-		queue = st.Queue
+		queue, since = st.Queue, st.Attempt.StartTime.Time
 	}
 	cfg := t.c.arbiter.config
 	claimed := t.claimedBy(ctx, job)
@@ -148,7 +153,7 @@ func (t *teams) addClaimant(ctx context.Context, key types.NamespacedName, job *
 	owner := ownership.OfTraining(job, !cfg.Webhooks.Enabled)
 	team.claimants[key] = &admission.Claimant{
 		Job: key, User: owner.User, Priority: t.c.tierOf(job).Priority, Standing: admission.StandingOf(team.profile, owner),
-		Ask: admission.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks,
+		Ask: admission.AskOf(job), Created: job.CreationTimestamp.Time, Since: since, Model: modelOf(job), Asks: asks,
 		InQueue:     queue == team.profile.Name,
 		Core:        admission.MilliAmountsOf(core),
 		Worker:      admission.MilliAmountsOf(trainingpod.EachCounted(job, cfg.Sharing, claimed)),

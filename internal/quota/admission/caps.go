@@ -48,6 +48,8 @@ const (
 	ScopeQueue Scope = "queue"
 	// ScopeHours limits how much of accelerators a user uses in a window of time, in thousandths of one × seconds.
 	ScopeHours Scope = "hours"
+	// ScopeRoom is for a job that waits for free room, or for those that come before it.
+	ScopeRoom Scope = "room"
 )
 
 // Limit is the most of one resource.
@@ -92,6 +94,8 @@ type Limits struct {
 	// blocks no job.
 	Hours []Limit
 	Spent []map[string]int64
+	// Order is how jobs are ordered while room is short; nil where Volcano alone orders them.
+	Order *Order
 }
 
 // LimitsOf returns the limits of a profile; none for nil.
@@ -109,6 +113,7 @@ func LimitsOf(profile *v1alpha1.ResourceQuotaProfile) Limits {
 	for _, name := range slices.Sorted(maps.Keys(queue)) {
 		l.All = append(l.All, Limit{Scope: ScopeQueue, Resource: name, Max: queue[name]})
 	}
+	l.Order = orderOf(profile.Spec.Order)
 	return l
 }
 
@@ -144,8 +149,11 @@ func (l Limits) FirstExceeded(user string) (*Limit, int64) {
 	return nil, 0
 }
 
-// HasLimits tells whether jobs need admission at all.
+// HasLimits tells whether anything is limited.
 func (l Limits) HasLimits() bool { return len(l.All)+len(l.Hours) > 0 }
+
+// Gates tells whether jobs need admission at all.
+func (l Limits) Gates() bool { return l.HasLimits() || l.Order != nil }
 
 // NeverFits returns the first limit that a gang exceeds by itself, and how much the gang asks for; nil for none. Such a job can
 // never start.

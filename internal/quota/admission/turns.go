@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +47,8 @@ type Claimant struct {
 	Priority int32
 	Standing v1alpha1.Standing
 	Created  time.Time
+	// Since is when it began to wait; zero for one that has its gang.
+	Since time.Time
 	// Model of accelerator that it asks for; empty for a job that names none or several. Then Bound is what its pods hold, by
 	// the model of their nodes.
 	Model string
@@ -121,6 +122,9 @@ type Blocked struct {
 	Place int32
 	// Behind is the job before it; empty for the first.
 	Behind types.NamespacedName
+	// First and Fits are for ScopeRoom: from First on the job goes before all newer ones of its tier, and from Fits on it takes room
+	// that is free, also while one before it waits.
+	First, Fits time.Time
 }
 
 // slot is a limit together with the user whose use it counts; no user for a limit of the whole queue.
@@ -157,7 +161,7 @@ func AdmitJobs(
 		turns: make(map[types.NamespacedName]Turn, len(claimants)), leaving: map[types.UID]bool{},
 	}
 	all := slices.Clone(claimants)
-	slices.SortFunc(all, compareClaimants)
+	slices.SortFunc(all, func(a, b Claimant) int { return limits.Order.compare(&a, &b, now) })
 	// 1. What is held counts first. The order of jobs matters only for what is left.
 	for i := range others {
 		t.addUse(&others[i])
@@ -170,12 +174,15 @@ func AdmitJobs(
 			t.turns[c.Job] = Turn{Admitted: !granted || isGrantValid(grant.Core, now)}
 			t.countHolder(c, grant, now)
 		}
+		if granted {
+			limits.Order.seat(c, now) // Its room must not be given away before its gang can be seen.
+		}
 		c.Asks = c.Asks && !granted
 	}
 	// 2. Jobs without a gang, in order. A job whose grant was not used is left out, and so does not hold up those behind it.
 	for i := range all {
 		if c := &all[i]; c.Asks && !wasNotUsed(grants.grantOf(c).Core, now) {
-			t.decideStart(c, all)
+			t.decideStart(c, all, now)
 		}
 	}
 	// 3. Surplus comes after all gangs: it grows only where no gang waits.
@@ -222,14 +229,6 @@ func (c *Claimant) countedSurplus(g Grant, now time.Time) int32 {
 		return max(there, g.Surplus)
 	}
 	return there
-}
-
-// compareClaimants orders claimants by tier, standing and age. The names make the order the same in every evaluation.
-func compareClaimants(a, b Claimant) int {
-	return cmp.Or(
-		cmp.Compare(b.Priority, a.Priority), cmp.Compare(standingRank(a.Standing), standingRank(b.Standing)),
-		a.Created.Compare(b.Created),
-		strings.Compare(a.Job.Namespace, b.Job.Namespace), strings.Compare(a.Job.Name, b.Job.Name))
 }
 
 func multiplyAmounts(amounts MilliAmounts, n int32) MilliAmounts {
@@ -289,7 +288,7 @@ type shortage struct {
 }
 
 // decideStart decides about a claimant that has no gang yet.
-func (t *table) decideStart(c *Claimant, all []Claimant) {
+func (t *table) decideStart(c *Claimant, all []Claimant, now time.Time) {
 	if l, asked := t.limits.NeverFits(c.Core, c.Model); l != nil && (l.Scope != ScopeQueue || c.InQueue) {
 		t.turns[c.Job] = Turn{Blocked: &Blocked{Limit: *l, User: c.User, Asked: asked, Never: true}}
 		return
@@ -299,6 +298,10 @@ func (t *table) decideStart(c *Claimant, all []Claimant) {
 		return
 	}
 	short := t.findShortages(c)
+	if len(short) == 0 && !t.limits.Order.seat(c, now) {
+		t.turns[c.Job] = Turn{Blocked: t.waitForRoom(c)}
+		return
+	}
 	if len(short) == 0 {
 		t.turns[c.Job] = Turn{Admitted: true}
 		t.bookAmounts(t.used, c, c.Core, c.Model, ScopeUser, ScopeQueue)

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,6 +15,9 @@ import (
 func (b *Blocked) DescribeBlock(profile string) string {
 	if b.Never {
 		return b.Limit.TooLarge(b.Asked, profile) + ". Lower minReplicas, or ask an administrator to raise the limit."
+	}
+	if b.Limit.Scope == ScopeRoom {
+		return b.describeRoom(profile)
 	}
 	if b.Limit.Scope == ScopeHours {
 		return fmt.Sprintf("%[2]s may use %[3]s of accelerators in %[4]s (profile %[1]s) and used %[5]s. The job starts by "+
@@ -35,6 +39,17 @@ func (b *Blocked) DescribeBlock(profile string) string {
 	}
 }
 
+// describeRoom is the message of a job that waits in the order of its profile. It has dates and no times left, so that it changes
+// only when something happens.
+func (b *Blocked) describeRoom(profile string) string {
+	message := fmt.Sprintf("Profile %s orders its trainings while room is short, and this one is at position %d", profile, b.Place)
+	if b.Behind.Name != "" {
+		message += fmt.Sprintf(", after %s", b.Behind)
+	}
+	return message + fmt.Sprintf(". It takes room that is free from %s, and goes before all newer ones of its tier from %s.",
+		b.Fits.UTC().Format(time.RFC3339), b.First.UTC().Format(time.RFC3339))
+}
+
 // TooLarge says that a job asks for more than the limit of the profile allows at all.
 func (l Limit) TooLarge(asked int64, profile string) string {
 	who := "a job"
@@ -43,7 +58,7 @@ func (l Limit) TooLarge(asked int64, profile string) string {
 		who = "a user"
 	case ScopeQueue:
 		who = "all its jobs together"
-	case ScopeJob, ScopeHours:
+	case ScopeJob, ScopeHours, ScopeRoom:
 	}
 	return fmt.Sprintf("The job asks for at least %s, and profile %s lets %s %s", l.formatAmount(asked), profile, who, l.mostWords())
 }

@@ -195,8 +195,9 @@ func (g Growth) OutageTime() time.Duration {
 	return cmp.Or(measured, g.TaskOutage, time.Duration(assumed)*time.Second)
 }
 
-// IsGated is true if the profile limits what jobs hold, so that the job must be admitted and may grow only as far as admitted.
-func (s *State) IsGated() bool { return admission.LimitsOf(s.Profile).HasLimits() }
+// IsGated is true if the profile limits what jobs hold or orders them, so that the job must be admitted and may grow only as far
+// as admitted.
+func (s *State) IsGated() bool { return admission.LimitsOf(s.Profile).Gates() }
 
 // IsAdmitted is true if the limits of the profile admit this attempt, with its present size.
 func (s *State) IsAdmitted() bool {

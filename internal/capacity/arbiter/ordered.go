@@ -1,0 +1,76 @@
+package arbiter
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/quota/admission"
+)
+
+// orderInterval is how often jobs that wait in an order are looked at again though nothing changed: they age.
+const orderInterval = 10 * time.Second
+
+// prepareOrder gives the order of a team, if it has one and a job asks, what it goes by: who used how much, and the free room.
+func (t *teams) prepareOrder(team *team, claimants []admission.Claimant) {
+	order := team.limits.Order
+	if order == nil {
+		return
+	}
+	asks := false
+	for i := range claimants {
+		asks = asks || claimants[i].Asks
+	}
+	if !asks {
+		return
+	}
+	t.c.in.again = kube.SoonerOf(t.c.in.again, orderInterval)
+	order.Used = t.decayedUse(team.profile.Name, order.HalfLife)
+	if t.claiming == nil {
+		t.claiming = []*capacity.Gang{}
+		for _, d := range t.c.in.dockets {
+			t.claiming = append(t.claiming, d.Waiting...)
+		}
+	}
+	var sequence *capacity.Sequence
+	order.Seat = func(c *admission.Claimant, heldLong bool) bool {
+		if t.c.in.reserved[c.Job.Name] {
+			return true // Room is held for it, and is given up once it asks.
+		}
+		if sequence == nil {
+			sequence = t.c.in.model().NewSequence(team.profile.Name, t.claiming, t.c.surplusLeaves)
+		}
+		g := t.askedCore(c.Job)
+		seated := sequence.Seat(g, heldLong)
+		if seated {
+			t.claiming = append(t.claiming, g)
+		}
+		return seated
+	}
+}
+
+// askedCore is the gang that a job asks for.
+func (t *teams) askedCore(key types.NamespacedName) *capacity.Gang {
+	job := t.c.jobs[key]
+	g := t.c.gangOf(key, job.Status.Queue, job)
+	g.Workers = job.Status.Attempt.MinReplicas
+	g.Shape, g.Apart = t.c.shapesOf(job, g.Model, g.Workers, true)
+	g.Others = t.c.otherModels(key, job, g.Workers)
+	return g
+}
+
+// decayedUse is what the users of a profile used of late; nil if that is unknown.
+func (t *teams) decayedUse(profile string, halfLife time.Duration) map[string]int64 {
+	var within [admission.HalfLives]map[string]int64
+	known := true
+	for i := range within {
+		spent, err := t.c.arbiter.spent(profile, time.Duration(i+1)*halfLife)
+		within[i], known = spent.ByUser, known && err == nil
+	}
+	if !known {
+		return nil
+	}
+	return admission.DecayedUse(within)
+}
