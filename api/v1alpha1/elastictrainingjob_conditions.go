@@ -155,7 +155,8 @@ const (
 	ReasonQueueClosed = "QueueClosed"
 	// ReasonPriorityClassMissing: the PriorityClass pair of the job's tier is not installed.
 	ReasonPriorityClassMissing = "PriorityClassMissing"
-	// ReasonQuotaExceeded: a Kubernetes ResourceQuota of the namespace leaves no room for the job's objects.
+	// ReasonQuotaExceeded: a Kubernetes ResourceQuota of the namespace or the limits or order of its profile leave no room for the
+	// job's objects.
 	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonSSHKeysForbidden: the operator may not create the Secret of framework.ssh, because component ssh-keys is not
 	// installed.

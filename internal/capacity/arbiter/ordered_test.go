@@ -31,11 +31,10 @@ func (s *fixture) ordered() {
 }
 
 // askedSince adds a job of a user's that has asked for two GPUs for so long.
-func (s *fixture) askedSince(name, user string, ago time.Duration) *v1alpha1.ElasticTrainingJob {
+func (s *fixture) askedSince(name, user string, ago time.Duration) {
 	job := s.asking(name)
 	job.Spec.Owner, job.Status.Attempt.StartTime = user, metav1.NewTime(now.Add(-ago))
 	job.CreationTimestamp = job.Status.Attempt.StartTime
-	return job
 }
 
 // runs adds jobs of two workers that hold so many GPUs together.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -51,11 +52,13 @@ func TestWhoGoesFirstWhileRoomIsShort(t *testing.T) {
 		"who used little before who used much": {
 			of("a", staff, 30*time.Minute), of("b", staff, 0), map[string]int64{"a": 9 * Hour, "b": 2 * Hour},
 		},
-		"standing before use":                       {of("a", staff, 0), of("b", senior, 0), map[string]int64{"b": 9 * Hour}},
-		"one step up after each ageing":             {of("a", senior, 0), of("b", intern, 2*time.Hour+time.Minute), nil},
-		"not before that":                           {of("a", intern, 2*time.Hour-time.Minute), of("b", senior, 0), nil},
-		"an intern before all newer ones after 3":   {of("a", senior, 59*time.Minute), of("b", intern, 3*time.Hour), nil},
-		"who waited longest of those, whatever use": {of("a", senior, 2*time.Hour), of("b", intern, 4*time.Hour), map[string]int64{"b": 9 * Hour}},
+		"standing before use":                     {of("a", staff, 0), of("b", senior, 0), map[string]int64{"b": 9 * Hour}},
+		"one step up after each ageing":           {of("a", senior, 0), of("b", intern, 2*time.Hour+time.Minute), nil},
+		"not before that":                         {of("a", intern, 2*time.Hour-time.Minute), of("b", senior, 0), nil},
+		"an intern before all newer ones after 3": {of("a", senior, 59*time.Minute), of("b", intern, 3*time.Hour), nil},
+		"who waited longest of those, whatever use": {
+			of("a", senior, 2*time.Hour), of("b", intern, 4*time.Hour), map[string]int64{"b": 9 * Hour},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -73,7 +76,8 @@ func TestWhoGoesFirstWhileRoomIsShort(t *testing.T) {
 func TestWhoWaitsForRoomIsToldUntilWhen(t *testing.T) {
 	g := NewWithT(t)
 	intern := of("ivy", v1alpha1.StandingIntern, 0)
-	decided := turns(ordered(2), of("sam", v1alpha1.StandingSenior, 0), of("sue", v1alpha1.StandingSenior, -time.Minute), intern)
+	const senior = v1alpha1.StandingSenior
+	decided := turns(ordered(2), of("sam", senior, 0), of("sue", senior, -time.Minute), intern)
 	g.Expect(decided[intern.Job].Blocked.DescribeBlock("ads")).To(Equal("Profile ads orders its trainings while room is short, and " +
 		"this one is at position 2, after ads/sue. It takes room that is free from 2026-11-20T10:10:00Z, and goes before all newer " +
 		"ones of its tier from 2026-11-20T13:00:00Z."))
@@ -92,15 +96,17 @@ func TestAGrantKeepsItsRoomUntilItsGangIsSeen(t *testing.T) {
 func TestUseDecaysByHalf(t *testing.T) {
 	g := NewWithT(t)
 	lately, longAgo := map[string]int64{"ann": 8}, map[string]int64{"ann": 8, "bob": 16}
-	g.Expect(DecayedUse([HalfLives]map[string]int64{lately, lately, longAgo, longAgo})).To(Equal(map[string]int64{"ann": 8, "bob": 4}))
+	used := DecayedUse([HalfLives]map[string]int64{lately, lately, longAgo, longAgo})
+	g.Expect(used).To(Equal(map[string]int64{"ann": 8, "bob": 4}))
 }
 
 // In a random history seniors come all the time, and gangs are of one to four GPUs of eight.
 func TestNoJobWaitsBeyondItsBoundWhileItFits(t *testing.T) {
 	for seed := range uint64(16) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			g, r := NewWithT(t), rand.New(rand.NewPCG(seed, 27))
-			standings := []v1alpha1.Standing{v1alpha1.StandingIntern, v1alpha1.StandingSenior, v1alpha1.StandingSenior, v1alpha1.StandingStaff}
+			const senior = v1alpha1.StandingSenior
+			standings := []v1alpha1.Standing{v1alpha1.StandingIntern, senior, senior, v1alpha1.StandingStaff}
 			var waiting []Claimant
 			ends := map[types.NamespacedName]time.Time{}
 			held := map[types.NamespacedName]Claimant{}

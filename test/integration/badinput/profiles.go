@@ -10,7 +10,7 @@ import (
 // ProfileCases returns every case of ResourceQuotaProfile.
 func ProfileCases() []Case {
 	return casesOf(v1alpha1.ResourceQuotaProfileKind,
-		profileNames(), selectors(), shares(), lists(), members(), caps(), sizing(), reservations(), formerProfileNames())
+		profileNames(), selectors(), shares(), lists(), members(), caps(), order(), sizing(), reservations(), formerProfileNames())
 }
 
 func profileNames() []Case {
@@ -131,6 +131,27 @@ func sizing() []Case {
 		wrong("under a day", "0h", "0s"),
 		wrong("of months", "696h", "696h0m0s"),
 	}
+}
+
+// order are mistakes in who goes first.
+func order() []Case {
+	var cases []Case
+	for _, field := range []struct{ name, low, lowDecoded, high, highDecoded, rule string }{
+		{"ageing", "9s", "9s", "721h", "721h0m0s", "from 10s to 720h"},
+		{"useHalfLife", "59m", "59m0s", "2161h", "2161h0m0s", "from 1h to 2160h"},
+		{"longestHold", "-1s", "-1s", "25h", "25h0m0s", "from 0s to 24h"},
+	} {
+		path := "spec.order." + field.name
+		says := func(value string) string {
+			return path + ": Invalid value: " + strconv.Quote(value) + ": " + field.name + " must be " + field.rule
+		}
+		cases = append(cases,
+			refused("too short a "+field.name, setting(path, strconv.Quote(field.low)), says(field.low)).decoded(says(field.lowDecoded)),
+			refused("too long a "+field.name, setting(path, strconv.Quote(field.high)), says(field.high)).decoded(says(field.highDecoded)),
+			refused("a "+field.name+" that is no time", setting(path, `"soon"`), path+`: Invalid value: "soon": `+path+
+				` in body must be of type duration: "soon"`).blind().unreadable())
+	}
+	return cases
 }
 
 // caps are mistakes in what may be held at a time.

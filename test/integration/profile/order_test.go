@@ -1,0 +1,120 @@
+package profile
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+// On a cluster of its own, because who used how much is in the ledger before its operator starts. It has two GPUs.
+var _ = Describe("Order", Serial, Ordered, func() {
+	const waits = v1alpha1.ReasonQuotaExceeded
+	var in *testutil.Installation
+	BeforeAll(func(ctx SpecContext) {
+		folder := GinkgoT().TempDir()
+		configuration, file := filepath.Join(folder, "configuration.yaml"), filepath.Join(folder, "ledger.db")
+		Expect(os.WriteFile(configuration, []byte("apiVersion: "+config.APIVersion+"\nkind: "+config.Kind+"\nledger:\n  file: "+file+
+			"\n"), 0o600)).To(Succeed(), "there is a configuration")
+		Expect(recordUse(ctx, file, "fair", "much", 100*time.Hour)).To(Succeed(), "much has used 100 hours")
+		in = shared.Own(ctx, cluster.Options{GPUNodes: 1, GPUsPerNode: 2, SchedulePeriod: 100 * time.Millisecond},
+			"--config="+configuration)
+	})
+	// begin makes a team with an order, without cap and capability, in which ivy is an intern and sam a senior, and a training
+	// that holds both GPUs.
+	begin := func(name string, order v1alpha1.ProfileOrder) team {
+		GinkgoHelper()
+		s := in.NewScenario(GinkgoT(), name)
+		s.Create(testutil.Profile(name).With(func(spec *v1alpha1.ResourceQuotaProfileSpec) {
+			spec.Order = &order
+			spec.Members = []v1alpha1.ProfileMember{
+				{Kind: v1alpha1.MemberUser, Name: "ivy", Standing: v1alpha1.StandingIntern},
+				{Kind: v1alpha1.MemberUser, Name: "sam", Standing: v1alpha1.StandingSenior},
+			}
+		}).Obj())
+		s.Join(name)
+		t := team{s}
+		t.Submit(t.job("running", 2, 2).Owner("bob"))
+		Eventually(t.Fetch("running")).Should(testutil.Train(2))
+		return t
+	}
+
+	It("behaviour 18a: of two GPUs that become free a senior's newer training goes before an intern's older", func() {
+		ads := begin("ads", v1alpha1.ProfileOrder{})
+		ads.Submit(ads.job("intern", 2, 2).Owner("ivy"))
+		Eventually(ads.Fetch("intern")).Should(testutil.Wait(waits))
+		Expect(ads.Pods("intern")).To(BeEmpty(), "there is no gang that Volcano would place")
+		ads.Submit(ads.job("senior", 2, 2).Owner("sam"))
+		Eventually(ads.Fetch("senior")).Should(testutil.Wait(waits))
+		Eventually(ads.Fetch("intern")).Should(HaveField("Status.Message", ContainSubstring("after "+ads.Namespace+"/senior")))
+		ads.DeleteJob("running")
+		Eventually(ads.Fetch("senior")).Should(testutil.Train(2), "it came later, and goes first")
+		Consistently(ads.Fetch("intern")).WithTimeout(several).Should(testutil.Wait(waits))
+		ads.DeleteJob("senior")
+		Eventually(ads.Fetch("intern")).Should(testutil.Train(2))
+		ads.DeleteJob("intern")
+	})
+
+	It("behaviour 18b: of two users of one standing the one who used much goes behind", func() {
+		fair := begin("fair", v1alpha1.ProfileOrder{})
+		fair.Submit(fair.job("older", 2, 2).Owner("much"))
+		Eventually(fair.Fetch("older")).Should(testutil.Wait(waits))
+		fair.Submit(fair.job("newer", 2, 2).Owner("little"))
+		Eventually(fair.Fetch("older")).Should(HaveField("Status.Message", ContainSubstring("after "+fair.Namespace+"/newer")))
+		fair.DeleteJob("running")
+		Eventually(fair.Fetch("newer")).Should(testutil.Train(2))
+		Consistently(fair.Fetch("older")).WithTimeout(several).Should(testutil.Wait(waits))
+		fair.DeleteJob("newer")
+		Eventually(fair.Fetch("older")).Should(testutil.Train(2))
+		fair.DeleteJob("older")
+	})
+
+	It("behaviour 18c: an intern's training runs within its bound, although seniors' keep coming", func() {
+		const ageing = 10 * time.Second
+		aged := begin("aged", v1alpha1.ProfileOrder{Ageing: &metav1.Duration{Duration: ageing}})
+		aged.Submit(aged.job("intern", 2, 2).Owner("ivy"))
+		Eventually(aged.Fetch("intern")).Should(testutil.Wait(waits))
+		began, running, passed := time.Now(), "running", 0
+		for i := 0; aged.Read("intern").Status.RunningSince == nil; i++ {
+			Expect(time.Since(began)).To(BeNumerically("<", 3*ageing+20*time.Second), "its bound, and an evaluation and a training more")
+			next := fmt.Sprintf("senior-%d", i)
+			aged.Submit(aged.job(next, 2, 2).Owner("sam"))
+			Eventually(aged.Fetch(next)).Should(testutil.Wait(waits))
+			aged.DeleteJob(running)
+			Eventually(func() bool {
+				return aged.Read(next).Status.RunningSince != nil || aged.Read("intern").Status.RunningSince != nil
+			}).Should(BeTrue())
+			running, passed = next, passed+1
+		}
+		Expect(passed).To(BeNumerically(">", 1), "seniors' went before it at first")
+	})
+})
+
+// recordUse records that a user held one GPU until now.
+func recordUse(ctx context.Context, file, profile, user string, d time.Duration) error {
+	l, err := ledger.Open(ctx, ledger.Options{File: file})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = l.Close() }()
+	now := time.Now()
+	return l.RecordEntries(ctx, ledger.Entries{Stays: []ledger.Stay{{
+		Pod: ledger.Pod{
+			UID: "used", Namespace: profile, Name: "used", Node: "gpu-0", Profile: profile, Queue: profile, User: user,
+			Kind: "Pod", Task: "used",
+			Resources: ledger.Resources{string(testutil.GPUResource): 1000},
+		},
+		Begin: now.Add(-d), End: now, Final: true, Outcome: ledger.Succeeded,
+	}}})
+}
