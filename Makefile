@@ -331,7 +331,8 @@ bench: build ## Compare how fast jobs run and what they cost, and write docs/ben
 .PHONY: bench-merge
 bench-merge: build ## Compare who starts merges, and write docs/benchmarks/merge.md: SCALE, POOLS, STRATEGIES.
 	@$(call build,bench-merge,./test/perf/merge)
-	exec $(BIN)/bench-merge -scale='$(SCALE)' -pools='$(POOLS)' -strategies='$(STRATEGIES)' -operator='$(BIN)/tideline'
+	exec $(BIN)/bench-merge -scale='$(SCALE)' -pools='$(POOLS)' -strategies='$(STRATEGIES)' -operator='$(BIN)/tideline' \
+		-commit="$$(git describe --always --dirty)"
 
 .PHONY: bench-merge-line
 bench-merge-line: ## Compare ways to start merges on few machines, with the real planners, and write docs/benchmarks/merge.md; a quarter of an hour.
@@ -349,6 +350,7 @@ bench-growth: ## Compare ways to grow under churn, with the real planners, and w
 .PHONY: bench-giveway
 bench-giveway: ## Compare Volcano's pairs of actions that evict, and write the table of docs/volcano.md: TRIALS (60); half an hour.
 	@TIDELINE_GIVEWAY_TRIALS='$(TRIALS)' TIDELINE_GIVEWAY_PAGE='$(CURDIR)/docs/volcano.md' \
+		TIDELINE_GIVEWAY_COMMIT="$$(git describe --always --dirty)" \
 		exec go test -count=1 -timeout=4h -v -run='^TestGiveWay$$' ./test/perf/giveway
 
 ##@ Local cluster

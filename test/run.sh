@@ -87,7 +87,8 @@ unit() {
 	command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null ||
 		echo "not run: the report in a browser: install chromium" >>"$summary"
 	# A Prometheus that is not in the cache yet is built before the first test of its package, in about 7 minutes.
-	gotests unit pkgname -timeout=15m "${list[@]}" || status=$?
+	TIDELINE_WARNINGS=$TMPDIR/warnings gotests unit pkgname -timeout=15m "${list[@]}" || status=$?
+	[[ ! -s $TMPDIR/warnings ]] || cat "$TMPDIR/warnings" >>"$summary"
 	local programs=("${TIDELINE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tideline}"/bin/prometheus-*/promtool)
 	[[ -x ${programs[0]} ]] || command -v promtool >/dev/null ||
 		echo "not run: usage on a real Prometheus, which could not be built: see the log" >>"$summary"

@@ -29,8 +29,9 @@ import (
 
 const (
 	command = "make bench-giveway"
-	// trialsVariable says how many trials there are for each pair, and pageVariable into which file the table is written.
-	trialsVariable, pageVariable = "TIDELINE_GIVEWAY_TRIALS", "TIDELINE_GIVEWAY_PAGE"
+	// trialsVariable says how many trials there are for each pair, pageVariable into which file the table is written, and
+	// commitVariable what is measured.
+	trialsVariable, pageVariable, commitVariable = "TIDELINE_GIVEWAY_TRIALS", "TIDELINE_GIVEWAY_PAGE", "TIDELINE_GIVEWAY_COMMIT"
 	// patience is how long a newcomer waits at most; the operator would tell surplus to leave after 60 s where it is asked to.
 	patience = 50 * time.Second
 	// look is how often the newcomer is looked at, and so how exact the time is.
@@ -96,7 +97,7 @@ func TestGiveWay(t *testing.T) {
 
 // report prints the table, and writes it into a page if one is named.
 func report(page string, results map[string][]outcome) error {
-	text := table(results)
+	text := fmt.Sprintf("Measured at commit %s.\n\n%s", os.Getenv(commitVariable), table(results))
 	fmt.Println(text)
 	if page == "" {
 		return nil

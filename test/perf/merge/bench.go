@@ -27,6 +27,7 @@ type bench struct {
 	experiment
 	*testutil.World
 	scale  float64 // simulated seconds per second
+	commit string  // that is measured
 	stores string  // folder of what MergeJobs read
 	log    io.Writer
 
@@ -89,6 +90,7 @@ func (b *bench) round(ctx context.Context, s strategy, sizes []int) error {
 	}
 	for _, p := range pools[1:] {
 		r := b.result(s, p.machines, p.record)
+		r.commit = b.commit
 		b.results = append(b.results, r)
 		_, _ = fmt.Fprintf(b.log, "  %2d machines: %2d late, oldest %.1f h, %d deadlocks, %d merged, waits of %.0f and %.0f min\n",
 			r.pool, r.late, r.oldest.Hours(), r.deadlocks, r.merged, r.waitP50.Minutes(), r.waitP99.Minutes())

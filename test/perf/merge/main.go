@@ -33,6 +33,7 @@ type options struct {
 	strategies []strategy
 	operator   string
 	page       string
+	commit     string
 }
 
 func main() { os.Exit(status(os.Args[1:])) }
@@ -64,6 +65,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.operator, "operator", "bin/tideline", "`file` with the operator")
 	flags.StringVar(&o.page, "page", "docs/benchmarks/merge.md",
 		"`file` whose table is written, with results and drawing beside it; none: only printed")
+	flags.StringVar(&o.commit, "commit", "", "the `commit` that is measured")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -99,7 +101,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{experiment: fixed, World: world, scale: o.scale, costs: &costs{}, log: os.Stderr}
+	b := &bench{experiment: fixed, World: world, scale: o.scale, commit: o.commit, costs: &costs{}, log: os.Stderr}
 	for _, s := range o.strategies {
 		if err := b.tell(ctx, c, o, s, dir); err != nil {
 			return err
@@ -138,8 +140,9 @@ func (b *bench) operate(ctx context.Context, c *cluster.Cluster, o options, s st
 func (b *bench) report(page string) error {
 	beside := strings.TrimSuffix(page, filepath.Ext(page))
 	drawing, file := beside+".svg", beside+".csv"
-	said := conditions(b.scale, b.costs.quantile(0.5)) + "\n"
+	cost := b.costs.quantile(0.5)
 	if page == "" {
+		said := conditions(b.scale, cost, b.results) + "\n"
 		_, err := fmt.Println(said + table(b.experiment, b.results) + "\n" + encoded(b.scale, b.results))
 		return err
 	}
@@ -152,7 +155,7 @@ func (b *bench) report(page string) error {
 		return err
 	}
 	all := join(decoded(string(earlier), b.scale), b.results)
-	text := said + table(b.experiment, all)
+	text := conditions(b.scale, cost, all) + "\n" + table(b.experiment, all)
 	text += fmt.Sprintf("\n[All results](%s), [as a drawing](%s).\n", filepath.Base(file), filepath.Base(drawing))
 	after, err := markdown.ReplaceMarked(string(before), command, text)
 	if err != nil {

@@ -35,14 +35,14 @@ func table(e experiment, results []result) string {
 }
 
 // header names the columns of the file of results: hours, machine-hours and minutes.
-const header = "scale,merges,machines,late,oldest_h,deadlocks,merged,held_h,worked_h,wait_p50_min,wait_p99_min"
+const header = "scale,merges,machines,late,oldest_h,deadlocks,merged,held_h,worked_h,wait_p50_min,wait_p99_min,commit"
 
 // encoded are the results as the lines of that file.
 func encoded(scale float64, results []result) string {
 	lines := []string{header}
 	for _, r := range results {
-		lines = append(lines, fmt.Sprintf("%g,%s,%d,%d,%.1f,%d,%d,%.0f,%.0f,%.0f,%.0f", scale, r.strategy.key, r.pool, r.late,
-			r.oldest.Hours(), r.deadlocks, r.merged, r.held, r.worked, r.waitP50.Minutes(), r.waitP99.Minutes()))
+		lines = append(lines, fmt.Sprintf("%g,%s,%d,%d,%.1f,%d,%d,%.0f,%.0f,%.0f,%.0f,%s", scale, r.strategy.key, r.pool, r.late,
+			r.oldest.Hours(), r.deadlocks, r.merged, r.held, r.worked, r.waitP50.Minutes(), r.waitP99.Minutes(), r.commit))
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -67,6 +67,7 @@ func decoded(file string, scale float64) []result {
 		all = append(all, result{
 			strategy: strategies[at], pool: int(n[0]), late: int(n[1]), oldest: of(n[2], time.Hour), deadlocks: int(n[3]),
 			merged: int(n[4]), held: n[5], worked: n[6], waitP50: of(n[7], time.Minute), waitP99: of(n[8], time.Minute),
+			commit: cells[len(cells)-1],
 		})
 	}
 	return all
@@ -115,9 +116,19 @@ func leastPool(rising []result) int {
 }
 
 // conditions says under which the results were made.
-func conditions(scale float64, cost time.Duration) string {
-	return fmt.Sprintf("%s With room free, creating, placing and starting a merge's four pods took %.1f simulated "+
-		"minutes (median).\n", stoodFor(scale), cost.Minutes())
+func conditions(scale float64, cost time.Duration, results []result) string {
+	var commits []string
+	for _, r := range results {
+		if !slices.Contains(commits, r.commit) {
+			commits = append(commits, r.commit)
+		}
+	}
+	at := "commit"
+	if len(commits) > 1 {
+		at = "commits"
+	}
+	return fmt.Sprintf("Measured at %s %s. %s With room free, creating, placing and starting a merge's four pods took %.1f "+
+		"simulated minutes (median).\n", at, strings.Join(commits, ", "), stoodFor(scale), cost.Minutes())
 }
 
 // stoodFor says how fast time went.

@@ -16,7 +16,7 @@ func someResults() []result {
 	pods, tideline := strategies[0], strategy{key: "tideline", title: "Tideline", tideline: true}
 	return []result{
 		{strategy: pods, pool: 8, late: 60, deadlocks: 1, oldest: hours(39.5), held: 160},
-		{strategy: pods, pool: 12, late: 0},
+		{strategy: pods, pool: 12, late: 0, commit: "1234abc"},
 		{strategy: pods, pool: 16, late: 3, held: 300, worked: 100},
 		{strategy: pods, pool: 20, late: 0},
 		{strategy: tideline, pool: 8, late: 60},
@@ -100,6 +100,19 @@ func TestChart(t *testing.T) {
 	}
 	if strings.Contains(got, "NaN") || strings.Contains(got, "Inf") {
 		t.Error("the drawing has coordinates that are no numbers")
+	}
+}
+
+// Results of a partial run stand beside older ones, and the page says so.
+func TestPageSaysWhatWasMeasured(t *testing.T) {
+	old, anew := result{commit: "1234abc"}, result{commit: "5678def"}
+	for want, results := range map[string][]result{
+		"Measured at commit 1234abc. ":           {old, old},
+		"Measured at commits 1234abc, 5678def. ": {old, anew, old},
+	} {
+		if said := conditions(300, time.Minute, results); !strings.HasPrefix(said, want) {
+			t.Errorf("the page says %q, want %q", said, want)
+		}
 	}
 }
 

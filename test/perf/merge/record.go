@@ -44,6 +44,7 @@ type result struct {
 	worked    float64 // machine-hours
 	waitP50   time.Duration
 	waitP99   time.Duration
+	commit    string // that was measured
 }
 
 // result evaluates the record of one pool.
