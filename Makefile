@@ -338,6 +338,18 @@ bench-merge: build ## Compare who starts merges, and write docs/benchmarks/merge
 bench-merge-line: ## Compare ways to start merges on few machines, with the real planners, and write docs/benchmarks/merge.md; a quarter of an hour.
 	@go run ./test/perf/mergeline -commit="$$(git describe --always --dirty)"
 
+.PHONY: bench-merge-deadlocks
+bench-merge-deadlocks: ## Look for deadlocks of merges that go ahead in further runs of bench-merge-line; minutes.
+	@go run ./test/perf/mergeline -deadlocks -commit="$$(git describe --always --dirty)"
+
+.PHONY: bench-merge-agreement
+bench-merge-agreement: build ## Hold bench-merge-line's simulation to Tideline's line on a cluster; a quarter of an hour.
+	@$(call build,bench-merge,./test/perf/merge)
+	$(BIN)/bench-merge -scale=150 -pools=12,16 -strategies=tideline -operator='$(BIN)/tideline' -page= \
+		-commit="$$(git describe --always --dirty)" >$(BIN)/.agreement
+	mv $(BIN)/.agreement docs/benchmarks/merge-cluster.txt
+	go run ./test/perf/mergeline -beside=docs/benchmarks/merge-cluster.txt
+
 .PHONY: bench-sizing
 bench-sizing: ## Compare what containers should request, and write docs/benchmarks/sizing.md: SEEDS; minutes.
 	@exec nice -n 10 go -C test/perf/sizing run . -seeds='$(SEEDS)' -commit="$$(git log -1 --format=%h -- internal/usage test/perf/sizing)" \

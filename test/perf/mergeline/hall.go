@@ -58,6 +58,7 @@ func (h *hall) start(model int) *run {
 	}
 	h.running = append(h.running, r)
 	h.noteWait(h.now, h.now.Sub(r.due))
+	h.all = append(h.all, *r)
 	return r
 }
 
@@ -86,7 +87,7 @@ func (h *hall) pass(then time.Time, waiting []int) {
 
 // nextEnd is when the next merge ends; at the horizon if none does before.
 func (h *hall) nextEnd() time.Time {
-	next := morning.Add(horizon)
+	next := h.over()
 	for _, r := range h.running {
 		if r.ends.Before(next) {
 			next = r.ends

@@ -75,7 +75,7 @@ func (p policy) play(w workload, machines int32) (*record, error) {
 	for i := range w.models {
 		l.add(i)
 	}
-	for l.now.Before(morning.Add(horizon)) {
+	for l.now.Before(l.over()) {
 		for _, r := range l.finish() {
 			l.end(r)
 		}
@@ -274,7 +274,7 @@ func (l *line) place(next *time.Time) (placedOne bool) {
 	var ready []int
 	for i, m := range l.jobs {
 		if l.isWaiting(i) {
-			if at := m.asked.Add(placing); at.After(l.now) {
+			if at := m.asked.Add(l.placing()); at.After(l.now) {
 				*next = earlier(*next, at)
 			} else {
 				ready = append(ready, i)
@@ -296,7 +296,7 @@ func (l *line) place(next *time.Time) (placedOne bool) {
 		} else if isCounted(l.now) {
 			// Who need not wait is placed when Volcano has had its time.
 			fair := m.alone
-			if first := m.asked.Add(placing); first.After(fair) {
+			if first := m.asked.Add(l.placing()); first.After(fair) {
 				fair = first
 			}
 			l.delays = append(l.delays, max(r.placed.Sub(fair), 0).Minutes())

@@ -18,18 +18,65 @@ const command = "make bench-merge-line"
 func main() {
 	page := flag.String("page", "docs/benchmarks/merge.md", "the page whose results are written")
 	commit := flag.String("commit", "", "the commit that is measured")
+	only := flag.Bool("deadlocks", false, "only look for deadlocks, in runs beyond the others")
+	beside := flag.String("beside", "", "only simulate what make bench-merge measured, which printed this `file`")
 	flag.Parse()
 	debug.SetGCPercent(800) //nolint:mnd // Little lives, much is made: collecting it would be a third of the work.
-	results, err := measure(func(done, all int) { fmt.Fprintf(os.Stderr, "\r%d of %d runs", done, all) })
-	if err == nil {
-		err = benchmark.WriteResults(*page, command, tables(*commit, results), map[string]string{
-			"merge-simulated.svg": drawing(results), "merge-simulated.csv": list(results),
-		})
+	var err error
+	switch {
+	case *only:
+		err = seekDeadlocks(*page, *commit)
+	case *beside != "":
+		err = agree(*page, *beside)
+	default:
+		err = compare(*page, *commit)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
 	}
+}
+
+func tell(done, all int) { fmt.Fprintf(os.Stderr, "\r%d of %d runs", done, all) }
+
+// compare runs all subjects, and writes their tables, the drawing and the list.
+func compare(page, commit string) error {
+	results, err := measure(tell)
+	if err != nil {
+		return err
+	}
+	return benchmark.WriteResults(page, command, tables(commit, results), map[string]string{
+		"merge-simulated.svg": drawing(results), "merge-simulated.csv": list(results),
+	})
+}
+
+// further are seeds beyond those that are compared. With these, merges could go ahead in 10,000 hours in all.
+var further = []uint64{9, 10, 11}
+
+// seekDeadlocks looks for deadlocks with the further seeds, where room is least.
+func seekDeadlocks(page, commit string) error {
+	deadlocks := make([]int, len(further))
+	err := benchmark.RunAll(len(further), func(i int) error {
+		w := drawWorkload(further[i])
+		r, err := policy{learns: true}.play(w, w.pool(conditions[0].times))
+		if err != nil {
+			return fmt.Errorf("seed %d: %w", further[i], err)
+		}
+		deadlocks[i] = r.deadlocks
+		return nil
+	}, tell)
+	if err != nil {
+		return err
+	}
+	sum := 0
+	for _, n := range deadlocks {
+		sum += n
+	}
+	hours := float64(len(further)) * horizon.Hours()
+	before := 2 * float64(len(conditions)*len(seeds)) * horizon.Hours() // two ways to go ahead
+	return benchmark.WriteResults(page, "make bench-merge-deadlocks", fmt.Sprintf("Deadlocks in %.0f further hours, with durations "+
+		"learned and the smallest pool, at commit %s: %d. With those above, merges could go ahead in %.0f hours.\n",
+		hours, commit, sum, before+hours), nil)
 }
 
 // subject is a way to start merges.

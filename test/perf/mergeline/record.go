@@ -18,6 +18,7 @@ type record struct {
 	delays      []float64 // minutes that heads started later than they would have alone
 	ahead       int       // merges that went ahead
 	stoodBack   int
+	all         []run // from the beginning
 }
 
 func newRecord(models int) *record {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -28,7 +29,15 @@ const (
 type workload struct {
 	seed   uint64
 	models []model
+	// runs is how long a model's merge runs; nil: drawn from what is typical of the model.
+	runs func(model, number int) time.Duration
+	// lasts is when it all ends, and places how long a gang takes to be placed; horizon and placing if 0.
+	lasts, places time.Duration
 }
+
+func (w *workload) over() time.Time { return morning.Add(cmp.Or(w.lasts, horizon)) }
+
+func (w *workload) placing() time.Duration { return cmp.Or(w.places, placing) }
 
 // drawWorkload draws 60 models with sizes, durations, intervals and tiers that differ. At the beginning all are nearly due.
 func drawWorkload(seed uint64) workload {
@@ -70,6 +79,9 @@ const longest = 115 * time.Minute
 
 // duration is how long a model's merge runs once all its machines work, whoever starts it and whatever the pool.
 func (w *workload) duration(model, number int) time.Duration {
+	if w.runs != nil {
+		return w.runs(model, number)
+	}
 	m := &w.models[model]
 	c := rand.New(rand.NewPCG(w.seed, uint64(model)<<32|uint64(number)))
 	return min(time.Duration(m.typical.Seconds()*math.Exp(m.spread*c.NormFloat64()))*time.Second, longest)
