@@ -16,6 +16,7 @@ import (
 
 // measures is the code that each benchmark measures, and the program that does it.
 var measures = map[string][]string{
+	"make bench":            {"controllers/elastictrainingjob", "internal/capacity/arbiter", "internal/training", "test/perf/speed"},
 	"make bench-merge":      {"internal/merging", "controllers/mergejob", "test/perf/merge"},
 	"make bench-merge-line": {"internal/merging", "internal/capacity", "test/perf/mergeline"},
 	"make bench-growth":     {"internal/training", "internal/capacity", "test/perf/growth"},
@@ -24,7 +25,7 @@ var measures = map[string][]string{
 }
 
 var (
-	beginMark = regexp.MustCompile(`<!-- begin: (make bench-[a-z-]+) -->`)
+	beginMark = regexp.MustCompile(`<!-- begin: (make bench[a-z-]*) -->`)
 	// A row with two figures side by side: what describes an experiment has one at most.
 	figures  = regexp.MustCompile(`(?m)^\|.*\| *[0-9][^|]*\| *[0-9].*$`)
 	atCommit = regexp.MustCompile(`at commits? ([0-9a-f]{7,40}(?:, [0-9a-f]{7,40})*)[ .,:;]`)

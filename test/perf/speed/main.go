@@ -65,7 +65,7 @@ func parse(args []string) (options, error) {
 	keys := flags.String("subjects", "", "who makes the pods, separated by commas (default all)")
 	flags.StringVar(&o.operator, "operator", "bin/tideline", "`file` with the operator")
 	flags.StringVar(&o.profiles, "profiles", "bin/profiles", "`folder` for profiles of the operator")
-	flags.StringVar(&o.page, "page", "docs/benchmarks/speed.md", "`file` whose table is written; none: only printed")
+	flags.StringVar(&o.page, "page", "docs/benchmarks/speed.md", "`file` whose table is written; none, or large: only printed")
 	flags.StringVar(&o.commit, "commit", "", "what the operator was built of")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -106,9 +106,9 @@ func compare(ctx context.Context, o options) error {
 		}
 	}
 	text := report(o, results)
-	if o.page == "" {
+	if o.page == "" || o.workload == large {
 		_, err := fmt.Println(text)
 		return err
 	}
-	return benchmark.WriteResults(o.page, command(o.workload), text, nil)
+	return benchmark.WriteResults(o.page, command, text, nil)
 }

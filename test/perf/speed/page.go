@@ -8,13 +8,8 @@ import (
 	"time"
 )
 
-// command writes the results of a workload.
-func command(workload string) string {
-	if workload == large {
-		return "make bench WORKLOAD=large"
-	}
-	return "make bench"
-}
+// command writes the results of the workload beside others.
+const command = "make bench"
 
 // A column is a figure of the table, with so many places behind the point.
 type column struct {
@@ -60,7 +55,7 @@ var ratios = []struct {
 // report is what the run says on the page. Values of rounds stand beside each other.
 func report(o options, results map[string][]figures) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d jobs of %d to %d workers, all at once; %d rounds; %s of rest; commit %s; %d processors, %s/%s.\n\n",
+	fmt.Fprintf(&b, "%d jobs of %d to %d workers, all at once; %d rounds; %s of rest; at commit %s; %d processors, %s/%s.\n\n",
 		o.jobs, least, most, o.rounds, o.rest, o.commit, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
 	row := func(cells ...string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
 	head := []string{"subject"}

@@ -48,7 +48,7 @@ func TestTheTableHasEveryRoundAndRatiosOfThem(t *testing.T) {
 	text := report(o, map[string][]figures{
 		volcanoJob: of(40, 50), tideline: of(60, 50), trainingOperator: of(100, 100), floor: of(20, 20),
 	})
-	g.Expect(text).To(ContainSubstring("commit abc"))
+	g.Expect(text).To(ContainSubstring("at commit abc;"))
 	g.Expect(text).To(ContainSubstring("| Tideline | 60.0, 50.0 | 9.0, 9.0 |"))
 	g.Expect(text).To(ContainSubstring("| all running | 1.50, 1.00 | 0.60, 0.50 |"))
 }
