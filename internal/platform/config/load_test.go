@@ -37,7 +37,7 @@ func TestDefaults(t *testing.T) {
 		RunningIntervalSeconds: 30,
 	}))
 	g.Expect(c.Ledger).To(Equal(Ledger{RetentionDays: 400, UserLabel: "tideline.io/owner"}), "none is kept")
-	g.Expect(c.Prometheus).To(Equal(Prometheus{TimeoutSeconds: 30, IntervalSeconds: 3600}), "no Prometheus is asked")
+	g.Expect(c.Prometheus).To(Equal(DefaultPrometheus()))
 	g.Expect(c.Prometheus.IsConfigured()).To(BeFalse())
 	g.Expect(c.Concurrency).To(Equal(Concurrency{ElasticTrainingJobs: 8, MergePools: 4, Stores: 16}))
 	g.Expect(c.ClientQPS).To(BeZero())
@@ -89,6 +89,9 @@ func other() *Configuration {
 		Ledger:       Ledger{File: "/ledger.db", UserLabel: "user"},
 		Prometheus: Prometheus{
 			URL: "https://prometheus.example/metrics", CAFile: "/ca.crt", TokenFile: "/token", TimeoutSeconds: 5, IntervalSeconds: 600,
+			Trusted: Trusted{
+				Kubelet: []string{"cadvisor"}, KubeStateMetrics: []string{"ksm"}, DCGM: []string{"dcgm"}, DCGMNamespaces: []string{"gpu"},
+			},
 		},
 		Concurrency:         Concurrency{ElasticTrainingJobs: 16, MergePools: 1, Stores: 2},
 		ClientQPS:           50,

@@ -3,6 +3,7 @@ package config
 import (
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -19,10 +20,33 @@ type Prometheus struct {
 	TimeoutSeconds int32 `json:"timeoutSeconds"`
 	// IntervalSeconds is how often usage is collected, from 60 to 86400. Default: 3600.
 	IntervalSeconds int32 `json:"intervalSeconds"`
+	// Trusted are the targets whose samples count.
+	Trusted Trusted `json:"trusted"`
 }
 
-// DefaultPrometheus returns the default: no server.
-func DefaultPrometheus() Prometheus { return Prometheus{TimeoutSeconds: 30, IntervalSeconds: maxHour} }
+// Trusted are the targets of Prometheus whose samples are taken for true, by labels that Prometheus adds. A pod that is
+// scraped may export any metric about any other.
+type Trusted struct {
+	// Kubelet, KubeStateMetrics and DCGM are values of label job. An empty list trusts all.
+	Kubelet          []string `json:"kubelet"`
+	KubeStateMetrics []string `json:"kubeStateMetrics"`
+	DCGM             []string `json:"dcgm"`
+	// DCGMNamespaces are those of dcgm-exporter where Prometheus names the pods by exported_pod. An empty list trusts all.
+	DCGMNamespaces []string `json:"dcgmNamespaces"`
+}
+
+// DefaultPrometheus returns the default: no server, and the targets as kube-prometheus-stack, Prometheus' own chart and example,
+// Grafana's chart k8s-monitoring and NVIDIA's GPU operator name them.
+func DefaultPrometheus() Prometheus {
+	return Prometheus{TimeoutSeconds: 30, IntervalSeconds: maxHour, Trusted: Trusted{
+		Kubelet: []string{
+			"kubelet", "kubernetes-cadvisor", "kubernetes-nodes-cadvisor", "integrations/kubernetes/cadvisor",
+		},
+		KubeStateMetrics: []string{"kube-state-metrics", "integrations/kubernetes/kube-state-metrics"},
+		DCGM:             []string{"dcgm-exporter", "nvidia-dcgm-exporter", "integrations/dcgm-exporter"},
+		DCGMNamespaces:   []string{"gpu-operator", "nvidia-gpu-operator", "kube-system", "monitoring"},
+	}}
+}
 
 // IsConfigured is true if usage is collected.
 func (s Prometheus) IsConfigured() bool { return s.URL != "" }
@@ -38,6 +62,18 @@ func (p *problems) prometheus(s Prometheus) {
 	p.secretFile("prometheus.tokenFile", s.TokenFile)
 	p.between("prometheus.timeoutSeconds", s.TimeoutSeconds, 1, 300)
 	p.between("prometheus.intervalSeconds", s.IntervalSeconds, 60, maxDay)
+	for _, list := range []struct {
+		name   string
+		values []string
+	}{
+		{"kubelet", s.Trusted.Kubelet}, {"kubeStateMetrics", s.Trusted.KubeStateMetrics},
+		{"dcgm", s.Trusted.DCGM}, {"dcgmNamespaces", s.Trusted.DCGMNamespaces},
+	} {
+		if slices.Contains(list.values, "") {
+			// It would match samples that have no such label.
+			p.add("prometheus.trusted."+list.name, "has an empty entry: it must be a list of names, or empty to trust all targets")
+		}
+	}
 }
 
 // secretFile checks that the path of a file is absolute. The value is not quoted: somebody may have put the secret there.

@@ -256,12 +256,13 @@ var wrongFiles = []struct {
 		"ledger.postgresDSNFile is not an absolute path: it must be the path of a file that holds the DSN, or empty for none.",
 	}},
 	{"who is asked what pods used", "prometheus: {url: prometheus.example, caFile: ca.crt, tokenFile: secret, timeoutSeconds: 0, " +
-		"intervalSeconds: 86401}\n", []string{
+		"intervalSeconds: 86401, trusted: {dcgm: [\"\"]}}\n", []string{
 		"prometheus.url " + noPrometheus,
 		"prometheus.caFile is not an absolute path: it must be the path of a file, or empty for none.",
 		"prometheus.tokenFile is not an absolute path: it must be the path of a file, or empty for none.",
 		"prometheus.timeoutSeconds is 0: it must be from 1 to 300.",
 		"prometheus.intervalSeconds is 86401: it must be from 60 to 86400.",
+		"prometheus.trusted.dcgm has an empty entry: it must be a list of names, or empty to trust all targets.",
 	}},
 	{"how reports are mailed", "reports: {mailTimeoutSeconds: 0, mailRetrySeconds: 3601}\n", []string{
 		"reports.mailTimeoutSeconds is 0: it must be from 1 to 600.",

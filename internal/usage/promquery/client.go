@@ -31,6 +31,7 @@ type Client struct {
 	server  string // scheme and host, for people
 	timeout time.Duration
 	sender  *sender
+	trusted config.Trusted
 }
 
 // NewClient returns a client of the server that the operator's configuration names. The error says which file of certificates
@@ -70,6 +71,7 @@ func NewClient(c config.Prometheus) (*Client, error) {
 		server:  (&url.URL{Scheme: server.Scheme, Host: server.Host}).String(),
 		timeout: config.Seconds(c.TimeoutSeconds),
 		sender:  s,
+		trusted: c.Trusted,
 	}, nil
 }
 

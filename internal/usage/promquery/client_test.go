@@ -239,7 +239,7 @@ func TestBadDays(t *testing.T) {
 
 // One question that fails is enough: what is kept of a role must not be replaced by less.
 func TestEveryQuestionMustBeAnswered(t *testing.T) {
-	for _, q := range BatchQueries(Batch{Namespace: "ads", Pods: []string{"a"}, Accelerated: []string{"a"}}) {
+	for _, q := range BatchQueries(Batch{Namespace: "ads", Pods: []string{"a"}, Accelerated: []string{"a"}}, config.Trusted{}) {
 		g := NewWithT(t)
 		f := newFake(t)
 		f.does(func(w http.ResponseWriter, r *http.Request) bool {

@@ -51,7 +51,7 @@ func (c *Client) Collect(ctx context.Context, day time.Time, stays []Stay, now t
 func (c *Client) askBatch(ctx context.Context, d *Day, b Batch) (Answers, error) {
 	answers := Answers{}
 	from, to, _ := d.TimeRange()
-	for _, q := range BatchQueries(b) {
+	for _, q := range BatchQueries(b, c.trusted) {
 		series, err := c.queryRange(ctx, q, from, to)
 		if err != nil {
 			return nil, err

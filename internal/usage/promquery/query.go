@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // Metric is what is asked of containers or devices, as a value for each five minutes.
@@ -73,11 +75,11 @@ func anyOf(names []string) string {
 	return strconv.Quote(strings.Join(quoted, "|"))
 }
 
-// BatchQueries are the questions about a batch. Each has the highest of series that differ in other labels only, because a pair
-// of Prometheus for high availability has everything twice.
-func BatchQueries(b Batch) []Query {
+// BatchQueries are the questions about a batch to trusted targets. Each has the highest of series that differ in other labels
+// only, because a pair of Prometheus for high availability has everything twice.
+func BatchQueries(b Batch, trusted config.Trusted) []Query {
 	pods := fmt.Sprintf("namespace=%s,pod=~%s", strconv.Quote(b.Namespace), anyOf(b.Pods))
-	containers := pods + `,container!="",container!="POD",image!=""`
+	containers := pods + `,container!="",container!="POD",image!=""` + from("job", trusted.Kubelet)
 	of := func(labels, function, metric, selectors string) string {
 		return fmt.Sprintf("max by (%s) (%s(%s{%s}[5m]))", labels, function, metric, selectors)
 	}
@@ -89,13 +91,20 @@ func BatchQueries(b Batch) []Query {
 			of(container, "rate", "container_cpu_cfs_periods_total", containers)},
 		{WorkingSet, false, of(container, "max_over_time", "container_memory_working_set_bytes", containers)},
 		{MemoryLimit, false, of(container, "max_over_time", "container_spec_memory_limit_bytes", containers) + " or " +
-			of(container, "max_over_time", "kube_pod_container_resource_limits", pods+`,container!="",resource="memory"`)},
+			of(container, "max_over_time", "kube_pod_container_resource_limits",
+				pods+`,container!="",resource="memory"`+from("job", trusted.KubeStateMetrics))},
 		// A container that is killed is gone at the next look, so the highest count counts and not the last.
 		{OOMEvents, false, of(container+",id", "max_over_time", "container_oom_events_total", containers)},
 	}
 	if len(b.Accelerated) == 0 {
 		return queries
 	}
+	return append(queries, deviceQueries(b, trusted)...)
+}
+
+// deviceQueries are the questions about the accelerators of a batch.
+func deviceQueries(b Batch, trusted config.Trusted) []Query {
+	var queries []Query
 	for _, device := range []struct {
 		metric         Metric
 		function, name string
@@ -105,13 +114,24 @@ func BatchQueries(b Batch) []Query {
 		{FramebufferUsed, "max_over_time", "DCGM_FI_DEV_FB_USED"},
 	} {
 		for _, exported := range []bool{false, true} {
-			prefix := exportedPrefix(exported)
-			queries = append(queries, Query{device.metric, exported, of(
-				fmt.Sprintf("%[1]snamespace,%[1]spod,UUID,gpu,GPU_I_ID", prefix), device.function, device.name,
-				fmt.Sprintf("%[1]snamespace=%[2]s,%[1]spod=~%[3]s", prefix, strconv.Quote(b.Namespace), anyOf(b.Accelerated)))})
+			prefix, exporter := exportedPrefix(exported), from("job", trusted.DCGM)
+			if exported { // else label namespace is the pod's
+				exporter += from("namespace", trusted.DCGMNamespaces)
+			}
+			queries = append(queries, Query{device.metric, exported, fmt.Sprintf(
+				"max by (%[1]snamespace,%[1]spod,UUID,gpu,GPU_I_ID) (%[2]s(%[3]s{%[1]snamespace=%[4]s,%[1]spod=~%[5]s%[6]s}[5m]))",
+				prefix, device.function, device.name, strconv.Quote(b.Namespace), anyOf(b.Accelerated), exporter)})
 		}
 	}
 	return queries
+}
+
+// from selects targets by a label, or all if none is named.
+func from(label string, values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return "," + label + "=~" + anyOf(values)
 }
 
 // exportedPrefix is what Prometheus puts before labels that the target has itself.

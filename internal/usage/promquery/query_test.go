@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 func TestQueries(t *testing.T) {
@@ -26,12 +28,12 @@ func TestQueries(t *testing.T) {
 		{OOMEvents, false, `max by (namespace,pod,container,id) (max_over_time(container_oom_events_total{` + containers + `}[5m]))`},
 	}
 	b := Batch{Namespace: "ads", Pods: []string{"ctr-0", "ctr-1"}}
-	g.Expect(BatchQueries(b)).To(Equal(asked))
+	g.Expect(BatchQueries(b, config.Trusted{})).To(Equal(asked))
 	b.Accelerated = []string{"ctr-1"}
 	const plain, exported = `{namespace="ads",pod=~"ctr-1"}[5m]))`, `{exported_namespace="ads",exported_pod=~"ctr-1"}[5m]))`
 	const byDevice, byExported = "max by (namespace,pod,UUID,gpu,GPU_I_ID) (",
 		"max by (exported_namespace,exported_pod,UUID,gpu,GPU_I_ID) ("
-	g.Expect(BatchQueries(b)).To(Equal(append(asked,
+	g.Expect(BatchQueries(b, config.Trusted{})).To(Equal(append(asked,
 		Query{EngineActive, false, byDevice + "avg_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE" + plain},
 		Query{EngineActive, true, byExported + "avg_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE" + exported},
 		Query{Utilization, false, byDevice + "avg_over_time(DCGM_FI_DEV_GPU_UTIL" + plain},
@@ -39,6 +41,29 @@ func TestQueries(t *testing.T) {
 		Query{FramebufferUsed, false, byDevice + "max_over_time(DCGM_FI_DEV_FB_USED" + plain},
 		Query{FramebufferUsed, true, byExported + "max_over_time(DCGM_FI_DEV_FB_USED" + exported},
 	)))
+}
+
+func TestQueriesAreToTrustedTargets(t *testing.T) {
+	g := NewWithT(t)
+	trusted := config.Trusted{
+		Kubelet: []string{"kubelet", "c.advisor"}, KubeStateMetrics: []string{"ksm"}, DCGM: []string{"dcgm"},
+		DCGMNamespaces: []string{"gpu"},
+	}
+	b := Batch{Namespace: "ads", Pods: []string{"ctr-0"}, Accelerated: []string{"ctr-0"}}
+	for _, q := range BatchQueries(b, trusted) {
+		for _, selector := range regexp.MustCompile(`\w+{[^}]*}`).FindAllString(q.Expr, -1) {
+			switch {
+			case strings.HasPrefix(selector, "container_"):
+				g.Expect(selector).To(ContainSubstring(`,job=~"kubelet|c\\.advisor"`))
+			case strings.HasPrefix(selector, "kube_"):
+				g.Expect(selector).To(ContainSubstring(`,job=~"ksm"`))
+			case q.Exported:
+				g.Expect(selector).To(HaveSuffix(`,job=~"dcgm",namespace=~"gpu"}`))
+			default:
+				g.Expect(selector).To(HaveSuffix(`,job=~"dcgm"}`))
+			}
+		}
+	}
 }
 
 // hostile are names that no pod has, because Kubernetes takes none of them.
@@ -69,7 +94,7 @@ func TestQueriesAskForTheseNamesOnly(t *testing.T) {
 				}
 			}
 		}
-		namespace := BatchQueries(Batch{Namespace: asked[0], Pods: asked})[0].Expr
+		namespace := BatchQueries(Batch{Namespace: asked[0], Pods: asked}, config.Trusted{})[0].Expr
 		g.Expect(namespace).To(ContainSubstring("{namespace=" + strconv.Quote(asked[0]) + ",pod=~" + written + ","))
 	}
 }

@@ -80,7 +80,7 @@ func week(w io.Writer) error {
 	limited.NoSpec = true
 	for minute := range 60 {
 		if _, err := fmt.Fprintf(w, "kube_pod_container_resource_limits{namespace=\"ads\",pod=\"limited-0\",container=\"train\","+
-			"resource=\"memory\"} %d %d\n", 16*gib, scraped(0, minute).Unix()); err != nil {
+			"job=\"kube-state-metrics\",resource=\"memory\"} %d %d\n", 16*gib, scraped(0, minute).Unix()); err != nil {
 			return err
 		}
 	}
@@ -92,14 +92,21 @@ func week(w io.Writer) error {
 	idle.UUID, idle.Active, idle.MemoryMiB = "GPU-2", openmetrics.Always(0), openmetrics.Always(1)
 	other.Replica = "b"
 	plain.Pod, plain.UUID, plain.Exported, plain.Active, plain.MemoryMiB = "hot-0", "GPU-3", false, nil, nil
+	// What a pod of the team's own exports about its pods: more of everything.
+	lie, busy, inside := used("steady-0", 9, 15), device, device
+	lie.Job, lie.OOMEvents, lie.ID = "kubernetes-pods", openmetrics.From(at(1, 0), 5), "/lie"
+	busy.Job, busy.Active, busy.MemoryMiB = "kubernetes-pods", openmetrics.Always(1), openmetrics.Always(80_000)
+	inside.Exporter, inside.Active, inside.MemoryMiB = "ads", openmetrics.Always(1), openmetrics.Always(80_000)
 	return openmetrics.Write(w, time.Minute, steady, twice, used("steady-1", 1, 4), sandbox, cgroup, hot, short, first, second,
-		killed, again, unlimited, limited, device, idle, other, plain)
+		killed, again, unlimited, limited, device, idle, other, plain, lie, busy, inside)
 }
 
 // asked is what the server knows of a day.
 func asked(t *testing.T, day time.Time, stays ...Stay) map[sizing.Key]sizing.Usage {
 	t.Helper()
-	client := newClient(t, config.Prometheus{URL: server.URL, TimeoutSeconds: 30})
+	c := config.DefaultPrometheus()
+	c.URL = server.URL
+	client := newClient(t, c)
 	usage, err := client.Collect(t.Context(), day, stays, tomorrow)
 	if err != nil {
 		t.Fatal(err)
@@ -180,6 +187,24 @@ func TestPodsOfOneName(t *testing.T) {
 	usage = asked(t, day, stay("killed-0", at(14, 0)))
 	g.Expect(usage[train(sizing.Worker)].OOMKills).To(Equal(int64(1)))
 	g.Expect(usage[train(sizing.Worker)].OOMLimit).To(Equal(int64(16 * gib)))
+}
+
+// The week's lies are about pod steady-0, whose other tests would see them too.
+func TestFiguresOfOtherTargetsDoNotCount(t *testing.T) {
+	if server == nil {
+		t.Skip("there is no Prometheus, and none could be built")
+	}
+	g := NewWithT(t)
+	all := newClient(t, config.Prometheus{URL: server.URL, TimeoutSeconds: 30})
+	forged, err := all.Collect(t.Context(), day, []Stay{stay("steady-0", weekBegins).holds(2000)}, tomorrow)
+	g.Expect(err).NotTo(HaveOccurred())
+	near(g, forged[train(sizing.Worker)].CPU, 9, 288)
+	g.Expect(forged[whole()].Accelerators.MemoryPeakMiB).To(Equal(int64(80_000)), "where all targets are trusted")
+
+	usage := asked(t, day, stay("steady-0", weekBegins).holds(2000))
+	near(g, usage[train(sizing.Worker)].CPU, 2, 288)
+	g.Expect(usage[train(sizing.Worker)].OOMKills).To(BeZero())
+	g.Expect(usage[whole()].Accelerators.MemoryPeakMiB).To(Equal(int64(40_000)))
 }
 
 func TestDevices(t *testing.T) {

@@ -3,6 +3,7 @@
 package openmetrics
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -36,6 +37,8 @@ type Container struct {
 	Begin, End time.Time
 	// Replica is which of a pair of Prometheus scraped it; empty for the only one.
 	Replica string
+	// Job of the target that exports it. Default: kubelet.
+	Job string
 
 	// CPU is processors in use, and Throttled the share of periods at whose end it was stopped; nil for one without limit.
 	CPU, Throttled Use
@@ -60,8 +63,8 @@ func (c Container) write(w *writer) {
 	if id == "" {
 		id = "/kubepods/" + c.Pod + "/" + c.Name
 	}
-	labels := fmt.Sprintf("namespace=%q,pod=%q,container=%q,id=%q,image=%q,prometheus_replica=%q",
-		c.Namespace, c.Pod, c.Name, id, image, c.Replica)
+	labels := fmt.Sprintf("namespace=%q,pod=%q,container=%q,id=%q,image=%q,prometheus_replica=%q,job=%q",
+		c.Namespace, c.Pod, c.Name, id, image, c.Replica, cmp.Or(c.Job, "kubelet"))
 	w.counter("container_cpu_usage_seconds_total", labels+`,cpu="total"`, c.Begin, c.End, c.CPU)
 	if c.Throttled != nil {
 		w.counter("container_cpu_cfs_periods_total", labels, c.Begin, c.End, Always(periodsPerSecond))
@@ -83,6 +86,8 @@ type Device struct {
 	Replica              string
 	// Exported names the pod by exported_pod, because Prometheus kept pod for the exporter's own.
 	Exported bool
+	// Exporter is the namespace of what exports it, if Exported, and Job the target's. Defaults: monitoring, dcgm-exporter.
+	Exporter, Job string
 
 	// Active is the share of the time for which it computed, and Utilization the same in percent.
 	Active, Utilization Use
@@ -93,9 +98,10 @@ type Device struct {
 func (d Device) write(w *writer) {
 	labels := fmt.Sprintf("namespace=%q,pod=%q", d.Namespace, d.Pod)
 	if d.Exported {
-		labels = fmt.Sprintf(`namespace="monitoring",pod="dcgm-exporter-x",exported_namespace=%q,exported_pod=%q`, d.Namespace, d.Pod)
+		labels = fmt.Sprintf(`namespace=%q,pod="dcgm-exporter-x",exported_namespace=%q,exported_pod=%q`,
+			cmp.Or(d.Exporter, "monitoring"), d.Namespace, d.Pod)
 	}
-	labels += fmt.Sprintf(",gpu=\"0\",UUID=%q,prometheus_replica=%q", d.UUID, d.Replica)
+	labels += fmt.Sprintf(",gpu=\"0\",UUID=%q,prometheus_replica=%q,job=%q", d.UUID, d.Replica, cmp.Or(d.Job, "dcgm-exporter"))
 	w.gauge("DCGM_FI_PROF_GR_ENGINE_ACTIVE", labels, d.Begin, d.End, d.Active)
 	w.gauge("DCGM_FI_DEV_GPU_UTIL", labels, d.Begin, d.End, d.Utilization)
 	w.gauge("DCGM_FI_DEV_FB_USED", labels, d.Begin, d.End, d.MemoryMiB)

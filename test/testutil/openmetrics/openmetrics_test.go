@@ -25,7 +25,8 @@ func TestWrite(t *testing.T) {
 		},
 	)).To(Succeed())
 	lines := strings.Split(text.String(), "\n")
-	const labels = `{namespace="ads",pod="ctr-0",container="train",id="/a",image="registry.example/image:1",prometheus_replica=""`
+	const labels = `{namespace="ads",pod="ctr-0",container="train",id="/a",image="registry.example/image:1",` +
+		`prometheus_replica="",job="kubelet"`
 	g.Expect(lines).To(ContainElements(
 		"container_cpu_usage_seconds_total"+labels+`,cpu="total"} 0 1793707200`,
 		"container_cpu_usage_seconds_total"+labels+`,cpu="total"} 120 1793707260`,
@@ -37,7 +38,7 @@ func TestWrite(t *testing.T) {
 		"container_oom_events_total"+labels+"} 0 1793707200",
 		"container_oom_events_total"+labels+"} 1 1793707260",
 		`DCGM_FI_PROF_GR_ENGINE_ACTIVE{namespace="monitoring",pod="dcgm-exporter-x",exported_namespace="ads",exported_pod="ctr-0",`+
-			`gpu="0",UUID="GPU-1",prometheus_replica="b"} 0.25 1793707200`,
+			`gpu="0",UUID="GPU-1",prometheus_replica="b",job="dcgm-exporter"} 0.25 1793707200`,
 	))
 	g.Expect(lines).To(HaveLen(6*3 + 1 + 2))
 	g.Expect(lines[len(lines)-2:]).To(Equal([]string{"# EOF", ""}))
