@@ -153,7 +153,8 @@ func (t *teams) addClaimant(ctx context.Context, key types.NamespacedName, job *
 	owner := ownership.OfTraining(job, !cfg.Webhooks.Enabled)
 	team.claimants[key] = &admission.Claimant{
 		Job: key, User: owner.User, Priority: t.c.tierOf(job).Priority, Standing: admission.StandingOf(team.profile, owner),
-		Ask: admission.AskOf(job), Created: job.CreationTimestamp.Time, Since: since, Model: modelOf(job), Asks: asks,
+		Ask: admission.AskOf(job), Created: job.CreationTimestamp.Time, Since: since, Model: modelOf(job, cfg.Accelerators),
+		Asks:        asks,
 		InQueue:     queue == team.profile.Name,
 		Core:        admission.MilliAmountsOf(core),
 		Worker:      admission.MilliAmountsOf(trainingpod.EachCounted(job, cfg.Sharing, claimed)),
@@ -178,15 +179,6 @@ func (t *teams) surplusWanted(key types.NamespacedName, job *v1alpha1.ElasticTra
 		wants = min(wants, v.SurplusLimit)
 	}
 	return max(wants, 0)
-}
-
-// modelOf is the model that a job asks for. It is empty for a job that names none or several: its workers count by the nodes
-// they are on.
-func modelOf(job *v1alpha1.ElasticTrainingJob) string {
-	if a := job.Spec.Accelerator; a != nil && len(a.Models) == 1 {
-		return a.Models[0]
-	}
-	return ""
 }
 
 // isHindered is true for a job that waits for something other than its turn, so that it must not keep others from theirs.
