@@ -16,12 +16,14 @@ import (
 
 // measures is the code that each benchmark measures, and the program that does it.
 var measures = map[string][]string{
-	"make bench":            {"controllers/elastictrainingjob", "internal/capacity/arbiter", "internal/training", "test/perf/speed"},
-	"make bench-merge":      {"internal/merging", "controllers/mergejob", "test/perf/merge"},
-	"make bench-merge-line": {"internal/merging", "internal/capacity", "test/perf/mergeline"},
-	"make bench-growth":     {"internal/training", "internal/capacity", "test/perf/growth"},
-	"make bench-sizing":     {"internal/usage", "test/perf/sizing"},
-	"make bench-giveway":    {"config/volcano", "test/cluster/modules", "test/perf/giveway"},
+	"make bench":                 {"controllers/elastictrainingjob", "internal/capacity/arbiter", "internal/training", "test/perf/speed"},
+	"make bench-merge":           {"internal/merging", "controllers/mergejob", "test/perf/merge"},
+	"make bench-merge-line":      {"internal/merging", "internal/capacity", "test/perf/mergeline"},
+	"make bench-merge-deadlocks": {"internal/merging", "internal/capacity", "test/perf/mergeline"},
+	"make bench-merge-agreement": {"internal/merging", "internal/capacity", "controllers/mergejob", "test/perf/mergeline"},
+	"make bench-growth":          {"internal/training", "internal/capacity", "test/perf/growth"},
+	"make bench-sizing":          {"internal/usage", "test/perf/sizing"},
+	"make bench-giveway":         {"config/volcano", "test/cluster/modules", "test/perf/giveway"},
 }
 
 var (
