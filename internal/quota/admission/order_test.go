@@ -104,7 +104,7 @@ func TestUseDecaysByHalf(t *testing.T) {
 func TestNoJobWaitsBeyondItsBoundWhileItFits(t *testing.T) {
 	for seed := range uint64(16) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			g, r := NewWithT(t), rand.New(rand.NewPCG(seed, 27))
+			r := rand.New(rand.NewPCG(seed, 27))
 			const senior = v1alpha1.StandingSenior
 			standings := []v1alpha1.Standing{v1alpha1.StandingIntern, senior, senior, v1alpha1.StandingStaff}
 			var waiting []Claimant
@@ -137,12 +137,16 @@ func TestNoJobWaitsBeyondItsBoundWhileItFits(t *testing.T) {
 				waiting = slices.DeleteFunc(waiting, func(c Claimant) bool { return decided[c.Job].Admitted })
 				for _, c := range waiting {
 					waited := at.Sub(c.Since)
-					g.Expect(waited > l.Order.LongestHold && c.Core[gpu] <= free).To(BeFalse(), "%s fits and waited %s", c.Job, waited)
+					if waited > l.Order.LongestHold && c.Core[gpu] <= free {
+						t.Fatalf("%s fits and waited %s", c.Job, waited)
+					}
 					for other := range held {
 						h := held[other]
 						overtook := ends[other].Sub(at) > 0 && h.Since.After(c.Since) && decided[other].Admitted
 						aged := waited >= 3*l.Order.Ageing && h.Core[gpu] >= c.Core[gpu]
-						g.Expect(overtook && aged && decided[c.Job].Blocked != nil).To(BeFalse(), "%s overtook %s", other, c.Job)
+						if overtook && aged && decided[c.Job].Blocked != nil {
+							t.Fatalf("%s overtook %s", other, c.Job)
+						}
 					}
 				}
 			}
