@@ -16,7 +16,9 @@ import (
 
 // measures is the code that each benchmark measures, and the program that does it.
 var measures = map[string][]string{
-	"make bench":                 {"controllers/elastictrainingjob", "internal/capacity/arbiter", "internal/training", "test/perf/speed"},
+	"make bench": {
+		"controllers/elastictrainingjob", "internal/capacity/arbiter", "internal/training", "test/perf/speed",
+	},
 	"make bench-merge":           {"internal/merging", "controllers/mergejob", "test/perf/merge"},
 	"make bench-merge-line":      {"internal/merging", "internal/capacity", "test/perf/mergeline"},
 	"make bench-merge-deadlocks": {"internal/merging", "internal/capacity", "test/perf/mergeline"},

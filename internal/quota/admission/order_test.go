@@ -78,9 +78,9 @@ func TestWhoWaitsForRoomIsToldUntilWhen(t *testing.T) {
 	intern := of("ivy", v1alpha1.StandingIntern, 0)
 	const senior = v1alpha1.StandingSenior
 	decided := turns(ordered(2), of("sam", senior, 0), of("sue", senior, -time.Minute), intern)
-	g.Expect(decided[intern.Job].Blocked.DescribeBlock("ads")).To(Equal("Profile ads orders its trainings while room is short, and " +
-		"this one is at position 2, after ads/sue. It takes room that is free from 2026-11-20T10:10:00Z, and goes before all newer " +
-		"ones of its tier from 2026-11-20T13:00:00Z."))
+	g.Expect(decided[intern.Job].Blocked.DescribeBlock("ads")).To(Equal("Profile ads orders its trainings while room is short, " +
+		"and this one is at position 2, after ads/sue. It takes room that is free from 2026-11-20T10:10:00Z, and goes before " +
+		"all newer ones of its tier from 2026-11-20T13:00:00Z."))
 }
 
 func TestAGrantKeepsItsRoomUntilItsGangIsSeen(t *testing.T) {
