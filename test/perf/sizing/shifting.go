@@ -8,8 +8,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
-// The second workload, of needs that move. It was written down before anything was run on it, and no rule was chosen by it: it is for
-// judging. The shapes are of 15 kinds, as often as each other, and all figures are log-normal where nothing else is said.
+// The second workload, of needs that move. It was written down before anything was run on it, and no rule was chosen by it: it is
+// for judging. The shapes are of 15 kinds, as often as each other, and all figures are log-normal where nothing else is said.
 const (
 	// sixWeeks is how many days there are.
 	sixWeeks = 6 * week
