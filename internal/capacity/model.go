@@ -255,7 +255,7 @@ type ask struct {
 	// at are the places in the vectors of the resources that the worker asks for, and amount how much of each.
 	at     []int
 	amount []int64
-	// constraints is the key of the set of nodes, and worker that of what the worker asks for on them.
+	// constraints and worker are the keys under which the model caches answers: which nodes take the worker, and how many fit there.
 	constraints, worker string
 	// nodes are those that take the worker, however full they are. It is empty if no node has one of the resources.
 	nodes []*node
@@ -314,7 +314,8 @@ func (m *inventory) nodesFor(s *Shape, constraints string) []*node {
 	return nodes
 }
 
-// keys are a key of everything that decides which nodes take the worker, and one of that and of what it asks for on them.
+// keys returns two keys for caches. Workers with the same constraints may run on the same nodes; those with the same worker also
+// ask for the same amounts.
 func (s *Shape) keys() (constraints, worker string) {
 	if s.worker == "" {
 		constraints = constraintsKey(s)
@@ -323,7 +324,7 @@ func (s *Shape) keys() (constraints, worker string) {
 	return s.constraints, s.worker
 }
 
-// constraintsKey is a key of everything that decides which nodes take the worker.
+// constraintsKey is the same for workers that may run on the same nodes.
 func constraintsKey(s *Shape) string {
 	key, err := json.Marshal([]any{s.NodeSelector, s.Affinity, s.Volumes, s.Tolerations})
 	if err != nil {
@@ -332,7 +333,7 @@ func constraintsKey(s *Shape) string {
 	return string(key)
 }
 
-// requestsKey is a key of what a worker asks for.
+// requestsKey is the same for workers that ask for the same amounts.
 func requestsKey(requests Amounts) string {
 	var key []byte
 	for _, name := range slices.Sorted(maps.Keys(requests)) {

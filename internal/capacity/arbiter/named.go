@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -13,14 +14,14 @@ import (
 // modelOf is the model that a job asks for, by its accelerator or by what its template demands of the labels of nodes. It is
 // empty for a job that names none or several: its workers count by the nodes they are on.
 func modelOf(job *v1alpha1.ElasticTrainingJob, accelerators config.Accelerators) string {
-	allowed := []choice{}
+	var allowed []sets.Set[string] // one for each demand: the models that meet it
 	if a := job.Spec.Accelerator; a != nil && len(a.Models) > 0 {
-		allowed = append(allowed, choiceOf(a.Models))
+		allowed = append(allowed, sets.New(a.Models...))
 	}
 	spec := &job.Spec.Template.Spec
 	for _, label := range slices.Compact(slices.Sorted(maps.Values(accelerators))) {
 		if value, named := spec.NodeSelector[label]; named {
-			allowed = append(allowed, choice{value: true})
+			allowed = append(allowed, sets.New(value))
 		}
 		if values := demandedByAffinity(spec.Affinity, label); values != nil {
 			allowed = append(allowed, values)
@@ -30,61 +31,38 @@ func modelOf(job *v1alpha1.ElasticTrainingJob, accelerators config.Accelerators)
 		return ""
 	}
 	left := allowed[0]
-	for _, c := range allowed[1:] {
-		left = left.intersect(c)
+	for _, models := range allowed[1:] {
+		left = left.Intersection(models)
 	}
-	for model := range left {
-		if len(left) == 1 {
-			return model
-		}
+	if len(left) != 1 {
+		return ""
 	}
-	return ""
-}
-
-// choice is a set of models.
-type choice map[string]bool
-
-func choiceOf(models []string) choice {
-	c := choice{}
-	for _, m := range models {
-		c[m] = true
-	}
-	return c
-}
-
-func (c choice) intersect(other choice) choice {
-	both := choice{}
-	for m := range c {
-		if other[m] {
-			both[m] = true
-		}
-	}
-	return both
+	return left.UnsortedList()[0]
 }
 
 // demandedByAffinity are the values of a label that nodes may have by required affinity; nil for any.
-func demandedByAffinity(a *corev1.Affinity, label string) choice {
+func demandedByAffinity(a *corev1.Affinity, label string) sets.Set[string] {
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return nil
 	}
-	all := choice{}
+	all := sets.New[string]()
 	// One of the terms must hold.
 	for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		var of choice
+		var of sets.Set[string]
 		for _, e := range term.MatchExpressions {
 			if e.Key != label || e.Operator != corev1.NodeSelectorOpIn {
 				continue
 			}
-			if values := choiceOf(e.Values); of == nil {
+			if values := sets.New(e.Values...); of == nil {
 				of = values
 			} else {
-				of = of.intersect(values)
+				of = of.Intersection(values)
 			}
 		}
 		if of == nil && len(term.MatchExpressions)+len(term.MatchFields) > 0 { // an empty term matches no node
 			return nil
 		}
-		maps.Copy(all, of)
+		all = all.Union(of)
 	}
 	return all
 }

@@ -1,10 +1,12 @@
 package arbiter
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/quota/admission"
@@ -36,7 +38,8 @@ func (t *teams) prepareOrder(team *team, claimants []admission.Claimant) {
 	}
 	var sequence *capacity.Sequence
 	order.Seat = func(c *admission.Claimant, heldLong bool) bool {
-		if t.c.in.reserved[c.Job.Name] {
+		held := func(r v1alpha1.ProfileReservation) bool { return isFor(&r, c) }
+		if slices.ContainsFunc(team.profile.Spec.Reservations, held) {
 			return true // Room is held for it, and is given up once it asks.
 		}
 		if sequence == nil {

@@ -74,6 +74,38 @@ func TestFreeRoomGoesByStanding(t *testing.T) {
 	}
 }
 
+func TestOnlyTheOwnerOfAReservationPassesTheOrder(t *testing.T) {
+	for name, c := range map[string]struct {
+		profile, owner string
+		admitted       bool
+	}{
+		"the owner, in the profile that holds the room": {"ads", "ivy", true},
+		"another, whose job has the name":               {"ads", "zoe", false},
+		"a reservation of another profile":              {"search", "ivy", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newFixture(t)
+			s.served = true
+			s.ordered()
+			of, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
+			if c.profile != of.Name {
+				of = &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: c.profile}}
+				s.objects = append(s.objects, of)
+			}
+			of.Spec.Reservations = []v1alpha1.ProfileReservation{{
+				Name: "room", JobRef: v1alpha1.ObjectRef{Name: "intern"}, Owner: c.owner,
+			}}
+			s.runs(8)
+			s.askedSince("intern", "ivy", 0)
+			a := s.arbiter()
+			_, err := a.evaluate(t.Context(), now)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(a.TurnOf(key("intern")).Admitted).To(Equal(c.admitted))
+		})
+	}
+}
+
 func TestOfEqualRankWhoUsedLittleGoesFirst(t *testing.T) {
 	g := NewWithT(t)
 	s := newFixture(t)

@@ -2,11 +2,11 @@ package arbiter
 
 import "time"
 
-// An evaluation of 10,000 jobs that may grow takes a second of CPU, and any event asks for one. Where nothing else waits for an
-// answer the arbiter rests for 49 times as long as it worked, so that growing takes 2 % of a processor, and a minute at most. A
-// job loses little: it grows a minute later, and keeps its size for minutes then. One that begins to run is answered at once: it
-// grows before its workers have done anything that a restart would lose. Small clusters never notice, because an evaluation of a
-// few milliseconds leaves less rest than the least time between two.
+// An evaluation of 10,000 jobs that may grow takes a third of a second of CPU, and any event asks for one. Where nothing else
+// waits for an answer the arbiter rests for 49 times as long as it worked, so that growing takes 2 % of a processor, and a minute
+// at most. A job loses little: it grows a minute later, and keeps its size for minutes then. One that begins to run is answered
+// at once: it grows before its workers have done anything that a restart would lose. Small clusters never notice, because an
+// evaluation of a few milliseconds leaves less rest than the least time between two.
 const (
 	restPerWork = 49
 	longestRest = time.Minute

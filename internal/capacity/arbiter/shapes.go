@@ -98,18 +98,24 @@ type shapeKey struct {
 func (s *shapeCache) shapeOf(job *v1alpha1.ElasticTrainingJob, key shapeKey, compute func() capacity.Shape) capacity.Shape {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known := s.of[job.UID]
-	if known == nil || known.version != s.version || !shapedAlike(known.job, job) {
-		known = &jobShapes{version: s.version, shapes: map[shapeKey]capacity.Shape{}}
-		s.of[job.UID] = known
-	}
-	known.job = job // The next comparison is with the newest, which is most often the same object.
+	known := s.shapesOf(job)
 	shape, computed := known.shapes[key]
 	if !computed {
 		shape = compute()
 		known.shapes[key] = shape
 	}
 	return shape
+}
+
+// shapesOf are the shapes of the job that are known to hold. The caller has the lock.
+func (s *shapeCache) shapesOf(job *v1alpha1.ElasticTrainingJob) *jobShapes {
+	known := s.of[job.UID]
+	if known == nil || known.version != s.version || !shapedAlike(known.job, job) {
+		known = &jobShapes{version: s.version, shapes: map[shapeKey]capacity.Shape{}}
+		s.of[job.UID] = known
+	}
+	known.job = job // The next comparison is with the newest, which is most often the same object.
+	return known
 }
 
 // isUnmodelled is true if a worker of the job asks for something that the model does not cover.
@@ -124,11 +130,7 @@ func (c *collector) isUnmodelled(job *v1alpha1.ElasticTrainingJob, model string)
 func (s *shapeCache) isUnmodelled(job *v1alpha1.ElasticTrainingJob, model string) (beyond, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := s.of[job.UID]
-	if of == nil || of.version != s.version || !shapedAlike(of.job, job) {
-		return false, false
-	}
-	of.job = job
+	of := s.shapesOf(job)
 	master, masterKnown := of.shapes[shapeKey{model: model, master: true}]
 	other, otherKnown := of.shapes[shapeKey{model: model}]
 	return master.Unmodelled+other.Unmodelled != "", masterKnown && otherKnown

@@ -276,8 +276,8 @@ func (team *team) addGuest(p *corev1.Pod, counted corev1.ResourceList) {
 	if name, reserved := p.Labels[v1alpha1.LabelReservation]; reserved {
 		for i := range team.profile.Spec.Reservations {
 			r := &team.profile.Spec.Reservations[i]
-			for key, c := range team.claimants {
-				if r.Name == name && key.Name == r.JobRef.Name && c.User == r.Owner {
+			for _, c := range team.claimants {
+				if r.Name == name && isFor(r, c) {
 					return
 				}
 			}
@@ -286,6 +286,11 @@ func (team *team) addGuest(p *corev1.Pod, counted corev1.ResourceList) {
 	team.others = append(team.others, admission.Use{
 		Holds: admission.MilliAmountsOf(counted), InQueue: true, Foreign: true, Leaving: p.DeletionTimestamp != nil,
 	})
+}
+
+// isFor is true if the reservation holds its room for the job: whoever gives a job its name alone gets nothing.
+func isFor(r *v1alpha1.ProfileReservation, c *admission.Claimant) bool {
+	return r.JobRef.Name == c.Job.Name && r.Owner == c.User
 }
 
 // userOf is the user that a pod counts for: the owner of its training or merge, or for other pods the user that their label

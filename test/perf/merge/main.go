@@ -9,20 +9,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
-
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/benchmark"
 	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
 
@@ -38,22 +33,15 @@ type options struct {
 
 func main() { os.Exit(status(os.Args[1:])) }
 
-// status runs the bench, says what went wrong, and returns the exit status.
+// status runs the bench with these arguments, and returns the exit status.
 func status(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// What libraries log would hide the progress.
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	o, err := parse(args)
-	if err == nil {
-		err = run(ctx, o)
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		_, _ = fmt.Fprintln(os.Stderr, "merge:", err)
-		return 1
-	}
-	return 0
+	return benchmark.Main("merge", func(ctx context.Context) error {
+		o, err := parse(args)
+		if err != nil {
+			return err
+		}
+		return run(ctx, o)
+	})
 }
 
 func parse(args []string) (options, error) {

@@ -9,15 +9,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
-
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tideline-io/tideline/test/testutil/benchmark"
 )
@@ -37,22 +31,15 @@ type options struct {
 
 func main() { os.Exit(status(os.Args[1:])) }
 
-// status runs the bench, says what went wrong, and returns the exit status.
+// status runs the bench with these arguments, and returns the exit status.
 func status(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// What libraries log would hide the progress.
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	o, err := parse(args)
-	if err == nil {
-		err = compare(ctx, o)
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		_, _ = fmt.Fprintln(os.Stderr, "speed:", err)
-		return 1
-	}
-	return 0
+	return benchmark.Main("speed", func(ctx context.Context) error {
+		o, err := parse(args)
+		if err != nil {
+			return err
+		}
+		return compare(ctx, o)
+	})
 }
 
 func parse(args []string) (options, error) {
