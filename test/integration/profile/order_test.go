@@ -21,6 +21,7 @@ import (
 // On a cluster of its own, because who used how much is in the ledger before its operator starts. It has two GPUs.
 var _ = Describe("Order", Serial, Ordered, func() {
 	const waits = v1alpha1.ReasonQuotaExceeded
+	const reworded = 90 * time.Second // What changes a message alone is written a minute after the last write (decision 0007).
 	var in *testutil.Installation
 	BeforeAll(func(ctx SpecContext) {
 		folder := GinkgoT().TempDir()
@@ -57,7 +58,8 @@ var _ = Describe("Order", Serial, Ordered, func() {
 		Expect(ads.Pods("intern")).To(BeEmpty(), "there is no gang that Volcano would place")
 		ads.Submit(ads.job("senior", 2, 2).Owner("sam"))
 		Eventually(ads.Fetch("senior")).Should(testutil.Wait(waits))
-		Eventually(ads.Fetch("intern")).Should(HaveField("Status.Message", ContainSubstring("after "+ads.Namespace+"/senior")))
+		Eventually(ads.Fetch("intern")).WithTimeout(reworded).Should(
+			HaveField("Status.Message", ContainSubstring("after "+ads.Namespace+"/senior")))
 		ads.DeleteJob("running")
 		Eventually(ads.Fetch("senior")).Should(testutil.Train(2), "it came later, and goes first")
 		Consistently(ads.Fetch("intern")).WithTimeout(several).Should(testutil.Wait(waits))
@@ -71,7 +73,8 @@ var _ = Describe("Order", Serial, Ordered, func() {
 		fair.Submit(fair.job("older", 2, 2).Owner("much"))
 		Eventually(fair.Fetch("older")).Should(testutil.Wait(waits))
 		fair.Submit(fair.job("newer", 2, 2).Owner("little"))
-		Eventually(fair.Fetch("older")).Should(HaveField("Status.Message", ContainSubstring("after "+fair.Namespace+"/newer")))
+		Eventually(fair.Fetch("older")).WithTimeout(reworded).Should(
+			HaveField("Status.Message", ContainSubstring("after "+fair.Namespace+"/newer")))
 		fair.DeleteJob("running")
 		Eventually(fair.Fetch("newer")).Should(testutil.Train(2))
 		Consistently(fair.Fetch("older")).WithTimeout(several).Should(testutil.Wait(waits))
