@@ -1,0 +1,170 @@
+package progress
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// enough is how many intervals between reports tell how long a step usually takes.
+	enough = 3
+	// smoothing is the weight of a new interval in the usual one.
+	smoothing = 0.2
+	// clamp is how many times the usual interval a new one counts at most, so that a clock that jumps moves little.
+	clamp = 4
+	// longestInterval is the longest between two reports that says anything of steps.
+	longestInterval = 24 * time.Hour
+	// margin is what a silence may last beyond the steps that it is measured in: reports are paced, and logs come late.
+	margin = 30 * time.Second
+)
+
+// DefaultFactor is after how many usual steps without one a training counts as stalled, unless the job says otherwise.
+const DefaultFactor = 3
+
+// Meter follows the reports of one attempt of a training. It is told two times of each report: by the clock of the node, which
+// intervals are measured by, and by the clock of the operator, which silence is measured by. So neither a burst of lines after a
+// connection was lost nor a clock that jumps makes a hang. The zero value has heard nothing.
+type Meter struct {
+	last    Report
+	heard   bool
+	at      time.Time // of the last report, by the node
+	arrived time.Time // of the last report, by the operator
+	// fresh is true until the first step since the training started or was disturbed.
+	fresh bool
+	// interval is the usual time between two reports, and perStep the usual time of a step; intervals is how many they come from.
+	interval, perStep time.Duration
+	intervals         int
+	// Account is what became of the GPU time.
+	Account Account
+}
+
+// NoteReport takes a report. It returns an error, and ignores the report, if it goes backwards although the training did not
+// start anew.
+func (m *Meter) NoteReport(r Report, at, arrived time.Time) error {
+	starts := r.Phase == PhaseStart || !m.heard || m.fresh
+	switch {
+	case !starts && r.Step < m.last.Step:
+		return fmt.Errorf("step=%d goes back from %d; a training that starts anew says phase=start", r.Step, m.last.Step)
+	case !starts && r.Checkpoint >= 0 && r.Checkpoint < m.last.Checkpoint:
+		return fmt.Errorf("checkpoint=%d goes back from %d", r.Checkpoint, m.last.Checkpoint)
+	}
+	steps, pause := r.Step-m.last.Step, at.Sub(m.at)
+	worked := !starts && steps > 0 && m.last.Phase == PhaseTrain && pause > 0 && pause < longestInterval
+	switch {
+	case starts:
+		m.forgetPace()
+		m.Account.noteStart(r.Step)
+	case worked:
+		m.Account.noteSteps(r.Step, min(pause, m.mostFor(steps)))
+		m.learn(pause, steps)
+	case steps > 0:
+		m.Account.noteSteps(r.Step, min(max(pause, 0), time.Duration(steps)*m.perStep))
+	}
+	if r.Checkpoint >= 0 {
+		m.Account.noteCheckpoint(r.Checkpoint)
+	} else {
+		r.Checkpoint = m.last.Checkpoint
+		if !m.heard || starts {
+			r.Checkpoint = -1
+		}
+	}
+	if r.Total == 0 {
+		r.Total = m.last.Total
+	}
+	// A line that only says that a phase begins is no step, but silence counts from it all the same.
+	m.fresh = r.Phase == PhaseStart || m.fresh && m.heard && steps <= 0
+	m.last, m.heard, m.at, m.arrived = r, true, at, arrived
+	return nil
+}
+
+// NoteDisturbance notes that workers came or went, or restarted: until the next step nobody knows how long it takes.
+func (m *Meter) NoteDisturbance() {
+	m.fresh = m.heard
+	m.forgetPace()
+}
+
+func (m *Meter) forgetPace() { m.interval, m.perStep, m.intervals = 0, 0, 0 }
+
+// learn takes an interval that was all training.
+func (m *Meter) learn(pause time.Duration, steps int64) {
+	each := pause / time.Duration(steps)
+	if m.intervals == 0 {
+		m.interval, m.perStep, m.intervals = pause, each, 1
+		return
+	}
+	mean := func(usual, one time.Duration) time.Duration {
+		one = min(one, clamp*usual)
+		return usual + time.Duration(smoothing*float64(one-usual))
+	}
+	m.interval, m.perStep = mean(m.interval, pause), mean(m.perStep, each)
+	m.intervals++
+}
+
+// mostFor is the longest that so many steps count for.
+func (m *Meter) mostFor(steps int64) time.Duration {
+	if m.intervals == 0 || m.perStep > longestInterval/time.Duration(2*steps) {
+		return longestInterval
+	}
+	return 2 * time.Duration(steps) * m.perStep
+}
+
+// Figures are what is known of a training now.
+type Figures struct {
+	// Step, Total and Checkpoint are as of the last report; Total is 0 and Checkpoint -1 for unknown.
+	Step, Total, Checkpoint int64
+	// Loss of the last report; 0 if it did not say.
+	Loss float64
+	// StepTime is how long a step usually takes; 0 until it is known.
+	StepTime time.Duration
+	// Stall is set once no step came for too long; nil before.
+	Stall *Stall
+}
+
+// Stall is a hang: no step came for as long as Limit.
+type Stall struct {
+	// Since is when the last step was heard of. Usual is how long a step takes otherwise.
+	Since        time.Time
+	Usual, Limit time.Duration
+}
+
+// ReadFigures returns the figures; known is false before the first report. factor is after how many usual steps a silence is a hang, 2
+// or more; 0 for [DefaultFactor].
+func (m *Meter) ReadFigures(factor int32, now time.Time) (f Figures, known bool) {
+	if !m.heard {
+		return Figures{}, false
+	}
+	f = Figures{Step: m.last.Step, Total: m.last.Total, Checkpoint: m.last.Checkpoint, Loss: m.last.Loss}
+	if m.intervals >= enough {
+		f.StepTime = m.perStep
+	}
+	if limit, armed := m.Patience(factor); armed && now.Sub(m.arrived) >= limit {
+		f.Stall = &Stall{Since: m.arrived, Usual: m.perStep, Limit: limit}
+	}
+	return f, true
+}
+
+// Patience is how long the training may say nothing now before that is a hang; armed is false while none can be told: before its
+// first steps, while it evaluates or saves, after its last step, and when workers came or went.
+func (m *Meter) Patience(factor int32) (limit time.Duration, armed bool) {
+	if factor == 0 {
+		factor = DefaultFactor
+	}
+	if m.fresh || m.intervals < enough || m.last.Phase != PhaseTrain {
+		return 0, false
+	}
+	// The next report is due after the usual interval; the steps are what a slow one may take longer.
+	return m.interval + time.Duration(factor-1)*m.perStep + margin, true
+}
+
+// TimeLeft is how long the steps that are left take at the usual pace; 0 for unknown.
+func (f Figures) TimeLeft() time.Duration {
+	const most = 10 * 365 * 24 * time.Hour
+	left := f.Total - f.Step
+	if f.Total == 0 || f.StepTime <= 0 || left <= 0 {
+		return 0
+	}
+	if left > int64(most/f.StepTime) {
+		return most
+	}
+	return time.Duration(left) * f.StepTime
+}
