@@ -40,6 +40,8 @@ WORKLOAD ?= beside
 # Of make bench-sizing: by which tasks are drawn, with commas; those of the page by default.
 SEEDS ?=
 ONESHOT ?=
+# Of make bench-outcome: the jobs of Philly, as columns timestamp, duration, num_gpus and cluster.
+TRACE ?= ../shared/data/philly.csv
 # Of make bench-giveway: newcomers under each pair of actions.
 TRIALS ?= 60
 # The folder in which MergeJobs may have stores of provider file, with make run; nothing for none.
@@ -354,6 +356,10 @@ bench-merge-agreement: build ## Hold bench-merge-line's simulation to Tideline's
 bench-sizing: ## Compare what containers should request, and write docs/benchmarks/sizing.md: SEEDS; minutes.
 	@exec nice -n 10 go -C test/perf/sizing run . -seeds='$(SEEDS)' -commit="$$(git log -1 --format=%h -- internal/usage test/perf/sizing)" \
 		-page='$(CURDIR)/docs/benchmarks/sizing.md'
+
+.PHONY: bench-outcome
+bench-outcome: ## Say what the workload of docs/benchmarks/outcome.md is: TRACE is the file of Philly's jobs.
+	@exec nice -n 10 go run ./test/perf/outcome -trace='$(TRACE)'
 
 .PHONY: bench-growth
 bench-growth: ## Compare ways to grow under churn, with the real planners, and write docs/benchmarks/growth.md; minutes.
