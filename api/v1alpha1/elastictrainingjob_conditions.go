@@ -86,6 +86,8 @@ const (
 	// ReasonSameFailureTwice: a worker failed twice in the same way within ten minutes, without progress in between: exit code,
 	// reason and last line are equal, numbers in the line ignored.
 	ReasonSameFailureTwice = "SameFailureTwice"
+	// ReasonNoSteps: the training took no step for longer than spec.progress.stall allows.
+	ReasonNoSteps = "NoSteps"
 	// ReasonFailurePolicy: a rule of the failure policy ended the job.
 	ReasonFailurePolicy = "FailurePolicy"
 	// ReasonImagePullFailed: an image of a core worker cannot be pulled.
@@ -196,6 +198,10 @@ const (
 	EventRestarted = "Restarted"
 	// EventResized: replicas or maxReplicas was lowered, or step changed, and the highest workers were deleted.
 	EventResized = "Resized"
+	// EventProgressIgnored: a line of the training's log breaks the protocol of progress, and was ignored.
+	EventProgressIgnored = "ProgressIgnored"
+	// EventProgressForbidden: the operator may not read the log of worker 0, because component training-progress is not installed.
+	EventProgressForbidden = "ProgressForbidden"
 	// EventSized: containers request, or could request, something else than their template says, by what the task used.
 	EventSized = "Sized"
 )

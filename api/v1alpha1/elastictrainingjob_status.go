@@ -211,7 +211,8 @@ type WorkerFailure struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ElasticTrainingJobStatus is the state of the job. Counters are as of the last transition; nothing in it moves by itself.
+// ElasticTrainingJobStatus is the state of the job. Counters are as of the last transition; nothing in it
+// moves by itself but training.
 type ElasticTrainingJobStatus struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
@@ -300,6 +301,9 @@ type ElasticTrainingJobStatus struct {
 	// counted: it is read when it matters, and costs no write of its own.
 	// +optional
 	Progress int64 `json:"progress,omitempty"`
+	// Training is what the training said of its steps; absent if spec.progress is, or it has said nothing.
+	// +optional
+	Training *TrainingProgress `json:"training,omitempty"`
 	// LastFailure is the last loss that counted.
 	// +optional
 	LastFailure *WorkerFailure `json:"lastFailure,omitempty"`

@@ -12,6 +12,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.elasticity) || !has(self.elasticity.step) || self.elasticity.step == 1 || self.elasticity.step <= self.maxReplicas - self.minReplicas",fieldPath=".elasticity.step",messageExpression="'elasticity.step (%d) must not exceed maxReplicas - minReplicas (%d), because the job would never grow: lower elasticity.step or raise maxReplicas'.format([self.elasticity.step, self.maxReplicas - self.minReplicas])"
 // +kubebuilder:validation:XValidation:rule="!has(self.networkPolicy) || self.networkPolicy != 'Isolated' || !has(self.template.spec.hostNetwork) || !self.template.spec.hostNetwork",fieldPath=".networkPolicy",message="networkPolicy Isolated does not hold for workers with hostNetwork, which no NetworkPolicy covers: remove one of the two"
 // +kubebuilder:validation:XValidation:rule="(has(self.framework) && has(self.framework.type) && self.framework.type == 'Custom') || self.template.spec.containers.all(c, !has(c.env) || c.env.all(e, !(e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])))",fieldPath=".template.spec.containers",messageExpression="self.template.spec.containers.map(c, has(c.env) && c.env.exists(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR']), 'env %s of container %s is reserved: torchrun and Tideline set it; remove it'.format([c.env.filter(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])[0].name, c.name]))[0]"
+// +kubebuilder:validation:XValidation:rule="!has(self.progress) || !has(self.progress.stall) || !has(self.progress.stall.policy) || self.progress.stall.policy != 'Restart' || !has(self.restarts) || !has(self.restarts.max) || self.restarts.max > 0",fieldPath=".progress.stall.policy",message="policy Restart counts as a restart, and restarts.max is 0: raise restarts.max, or set policy to Tell or Fail"
 type ElasticTrainingJobSpec struct {
 	// MinReplicas is the number of workers the job cannot train without: its core. Volcano places the core all together or not
 	// at all, and never evicts part of a running core. The whole job can be stopped for a gang whose tier preempts the job's.
@@ -156,6 +157,10 @@ type ElasticTrainingJobSpec struct {
 	// +kubebuilder:default=None
 	NetworkPolicy NetworkPolicy `json:"networkPolicy,omitempty"`
 
+	// Progress has the operator follow what the training says of its steps. Default: it does not. A change takes effect at once.
+	// +optional
+	Progress *JobProgress `json:"progress,omitempty"`
+
 	FormerJob `json:",inline"`
 }
 
@@ -210,6 +215,9 @@ type Submitter struct {
 // +kubebuilder:printcolumn:name="Accelerators",type=integer,priority=1,JSONPath=`.status.accelerators`
 // +kubebuilder:printcolumn:name="Wait",type=integer,priority=1,JSONPath=`.status.waitSeconds`,description="seconds from creation until the core first ran"
 // +kubebuilder:printcolumn:name="Sized",type=string,priority=1,JSONPath=`.status.sizing.summary`,description="what containers request or could request, by what their task used"
+// +kubebuilder:printcolumn:name="Progress",type=string,priority=1,JSONPath=`.status.training.progress`,description="how far the training is, by what it says"
+// +kubebuilder:printcolumn:name="Steps/s",type=string,priority=1,JSONPath=`.status.training.stepsPerSecond`
+// +kubebuilder:printcolumn:name="Left",type=string,priority=1,JSONPath=`.status.training.timeLeft`,description="time that is left at this pace"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) + 8 + size(string(self.spec.maxReplicas - 1)) <= 63",fieldPath=".metadata.name",messageExpression="'name (%s) is too long (%s characters): the longest host name, NAME-worker-%s, must not exceed 63 characters; shorten the name to %s characters or fewer'.format([self.metadata.name, string(size(self.metadata.name)), string(self.spec.maxReplicas - 1), string(55 - size(string(self.spec.maxReplicas - 1)))])"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".metadata.name",messageExpression="'name (' + self.metadata.name + ') must be a DNS-1035 label, because it becomes part of host names: lower-case letters, digits and dashes, beginning with a letter, without dots'"

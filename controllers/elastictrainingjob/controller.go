@@ -83,7 +83,9 @@ type Reconciler struct {
 	memory   *memory
 	outages  *outages
 	metrics  *metrics
-	now      func() time.Time
+	// trainings follow what jobs say of their steps.
+	trainings *trainings
+	now       func() time.Time
 }
 
 // Dependencies are what the reconciler shares with those of other kinds.
@@ -128,6 +130,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		outages:      newOutages(),
 		now:          time.Now,
 	}
+	if err := r.followTrainings(ctx, mgr); err != nil {
+		return err
+	}
 	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{})
 	if err != nil {
 		return err
@@ -147,6 +152,24 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		return err
 	}
 	return r.watchVolcano(mgr, c)
+}
+
+// followTrainings makes ready to read logs of workers. No right to that is part of the operator's role: component
+// training-progress grants it.
+func (r *Reconciler) followTrainings(ctx context.Context, mgr ctrl.Manager) error {
+	logs, err := newLogs(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	r.trainings = newTrainings(ctx, r.now)
+	r.trainings.open = logs.open
+	r.trainings.tell = func(job *v1alpha1.ElasticTrainingJob, reason, message string) {
+		r.recorder.Eventf(job, nil, corev1.EventTypeWarning, reason, "Follow", "%s", message)
+	}
+	if err := mgr.Add(r.trainings); err != nil {
+		return fmt.Errorf("add what follows trainings to the manager: %w", err)
+	}
+	return nil
 }
 
 // indexCaches adds the indexes by which jobs of a queue and workers on a node are found.
@@ -190,6 +213,7 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 			builder.WithPredicates(profilecache.ProfileChanged())).
 		WatchesRawSource(r.Scheduler.ChangeSource(handler.EnqueueRequestsFromMapFunc(r.allJobs))).
 		WatchesRawSource(source.Channel(r.Arbiter.WakeEvents(), &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(r.trainings.wakes, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: int(r.config.Concurrency.ElasticTrainingJobs),
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -377,6 +401,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			r.memory.forget(req.NamespacedName)
 			r.outages.forget(req.NamespacedName)
 			r.metrics.forget(req.NamespacedName)
+			r.trainings.forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, err

@@ -17,6 +17,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/volcano"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
+	"github.com/tideline-io/tideline/internal/training/describe"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
@@ -68,6 +69,8 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 		return o, false, err
 	}
 	r.observeGrowth(&o)
+	core, surplus := describe.HeldGPUs(job, &job.Status, o.Claims.Count().Devices)
+	o.Trained = r.trainings.observe(job, o.Queue.Name, o.Workers, core+surplus)
 	return o, true, nil
 }
 

@@ -111,7 +111,7 @@ func withoutWords(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTraini
 	if c.Place > farPlace {
 		c.Place = farPlace + 1
 	}
-	c.Message = ""
+	c.Message, c.Training = "", nil
 	for i := range c.Conditions {
 		c.Conditions[i].Message = ""
 	}

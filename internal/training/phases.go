@@ -95,6 +95,7 @@ var runningPhases = []phase{
 		"note the outage", "once a status is written, what was measured before is not handed out again",
 		always((*planner).noteOutage),
 	},
+	{"note progress", "a hang is told by the step that is noted here", always((*planner).noteProgress)},
 	{"draw the blueprint", "later phases make their objects from it", always((*planner).drawBlueprint)},
 	{"delete strays", "pods of earlier attempts would wait for ever in the rendezvous of theirs", always((*planner).deleteStrays)},
 	{"complete", "once the success policy is met, a worker that ends is no loss", (*planner).completeIfSucceeded},
@@ -102,7 +103,8 @@ var runningPhases = []phase{
 		"settle losses", "a loss must be counted before its pod, which is the evidence, is deleted or replaced",
 		always(func(p *planner) { p.books.SettleLosses() }),
 	},
-	{"apply the outcome", "losses may end the job or its attempt", (*planner).applyOutcome},
+	{"judge a hang", "a loss explains why no step comes, and is settled by itself", always((*planner).judgeHang)},
+	{"apply the outcome", "losses and hangs may end the job or its attempt", (*planner).applyOutcome},
 	{"keep time", "the deadlines of the next phase are measured from what is noted here", always((*planner).keepTime)},
 	{"end if overdue", "a job that waits or trains for longer than it may must give its room up", (*planner).endIfOverdue},
 	{
@@ -115,6 +117,7 @@ var runningPhases = []phase{
 		always(func(p *planner) { p.runPhases(workerPhases) }),
 	},
 	{"request a checkpoint", "only now is it known whether any worker is about to leave", always((*planner).tellCheckpoint)},
+	{"tell a hang", "another obstacle is what a person must mend first", always((*planner).tellHang)},
 }
 
 // workerPhases change the workers of the attempt towards what the spec asks. What takes workers away comes before what creates

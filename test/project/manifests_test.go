@@ -296,6 +296,22 @@ func TestNetworkPoliciesAreCreatedOnlyWithTheComponent(t *testing.T) {
 	}
 }
 
+// Logs hold what people print.
+func TestLogsAreReadOnlyWithTheComponent(t *testing.T) {
+	for name, want := range map[string][]string{"": nil, "training-progress": {"get"}} {
+		var components, rights []string
+		if name != "" {
+			components = append(components, name)
+		}
+		for _, r := range installation(t, components...) {
+			rights = append(rights, rightsOn(t, r, "pods/log")...)
+		}
+		if !slices.Equal(rights, want) {
+			t.Errorf("with component %q the operator may %v pods/log, want %v", name, rights, want)
+		}
+	}
+}
+
 // rightsOn are the verbs that a role of the operator's has on a resource in all namespaces.
 func rightsOn(t *testing.T, r *resource.Resource, what string) []string {
 	t.Helper()

@@ -164,6 +164,8 @@ func (s *story) newAttempt() bool {
 func whatFailed(f *v1alpha1.WorkerFailure) string {
 	failure := podstate.Failure{ExitCode: f.ExitCode, Reason: f.Reason, Message: f.Message}
 	switch {
+	case f.Reason == v1alpha1.ReasonNoSteps:
+		return "The training took no steps"
 	case f.InPlace:
 		return fmt.Sprintf("A container of worker %d failed%s", f.Worker, failure)
 	case f.Reason == losses.Deleted && f.ExitCode == 0:

@@ -13,6 +13,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/training/growth"
+	"github.com/tideline-io/tideline/internal/training/progress"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
@@ -59,6 +60,8 @@ type Observed struct {
 	// measured. Measurements is how many there were.
 	MeasuredOutage time.Duration
 	Measurements   int
+	// Trained is what the present attempt said of its steps; nil if it said nothing, or nobody follows it.
+	Trained *progress.Figures
 }
 
 // Queue is the Volcano Queue that the job's gang joined, or would join.

@@ -36,6 +36,8 @@ const (
 	RestartOOM = "oom"
 	// RestartDeleted: somebody deleted a worker.
 	RestartDeleted = "deleted"
+	// RestartHang: the workers lived and took no steps.
+	RestartHang = "hang"
 )
 
 // EvictionReasons are all values of label reason of evictions.
@@ -48,7 +50,7 @@ func EvictionReasons() []string {
 }
 
 // RestartCauses are all values of label cause of restarts.
-func RestartCauses() []string { return []string{RestartError, RestartOOM, RestartDeleted} }
+func RestartCauses() []string { return []string{RestartError, RestartOOM, RestartDeleted, RestartHang} }
 
 // Loss is what a decision's status records about a worker for the first time: that it was taken away, or the restarts that it
 // cost. It is handed to metrics with the decision, because the status drops its members when an attempt ends.
@@ -78,6 +80,8 @@ func (b *Books) noteRejection(index int32) {
 func (b *Books) noteRestarts(l *loss, restarts int32) {
 	cause := RestartError
 	switch reason := l.oneWord(); {
+	case l.hangs:
+		cause = RestartHang
 	case reason == oomKilled:
 		cause = RestartOOM
 	case reason == Deleted && !l.inPlace:

@@ -52,6 +52,8 @@ type loss struct {
 	conditions []string
 	failure    podstate.Failure
 	progress   int64
+	// hangs is true for workers that live and take no steps.
+	hangs bool
 }
 
 // state is what the loss makes of its member.

@@ -140,6 +140,9 @@ func (b *Books) noteProgress(reported int64) {
 	if master := b.At[0]; master != nil {
 		reported = max(reported, master.Progress)
 	}
+	if b.Trained != nil {
+		reported = max(reported, b.Trained.Step)
+	}
 	if reported <= b.Status.Progress {
 		return
 	}

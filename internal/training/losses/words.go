@@ -75,6 +75,8 @@ func GangServed(e *v1alpha1.ElasticityStatus) string {
 func (l *loss) describeLoss() string {
 	who := fmt.Sprintf("worker %d", l.index)
 	switch {
+	case l.hangs:
+		return "the training took no steps"
 	case l.completed:
 		return who + " succeeded"
 	case l.disruption != "":

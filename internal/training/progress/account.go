@@ -81,6 +81,11 @@ func (a *Account) NoteSuccess() {
 // steps that were lost.
 type Totals struct{ Held, Kept, Lost float64 }
 
+// AddTotals adds two totals.
+func (t Totals) AddTotals(o Totals) Totals {
+	return Totals{t.Held + o.Held, t.Kept + o.Kept, t.Lost + o.Lost}
+}
+
 // ReadTotals returns the totals up to now.
 func (a *Account) ReadTotals(now time.Time) Totals {
 	a.settle(now)

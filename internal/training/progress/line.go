@@ -49,8 +49,8 @@ type Report struct {
 	Phase Phase
 }
 
-// ParseLine reads one line of a log, without its end. ours is false for a line of somebody else, for which err is nil. A line that
-// begins with [Prefix] and breaks the protocol yields an error, which says what is wrong and quotes at most 64 bytes.
+// ParseLine reads one line of a log, without its end. ours is false for a line of somebody else, for which err is nil. A line
+// that begins with [Prefix] and breaks the protocol yields an error, which says what is wrong and quotes at most 64 bytes.
 func ParseLine(line []byte) (r Report, ours bool, err error) {
 	rest, ours := bytes.CutPrefix(line, []byte(Prefix))
 	if !ours {

@@ -22,7 +22,9 @@ func TestLinesOfTheProtocolAreRead(t *testing.T) {
 }
 
 func TestLinesOfOthersAreNotJudged(t *testing.T) {
-	for _, line := range []string{"", "step=3", " tideline: step=3", "tideline:", "Tideline: step=3", "[default0]:tideline: step=3"} {
+	for _, line := range []string{"", "step=3", " tideline: step=3", "tideline:", "Tideline: step=3",
+		"[default0]:tideline: step=3",
+	} {
 		if _, ours, err := ParseLine([]byte(line)); ours || err != nil {
 			t.Errorf("%q: ours %v, %v", line, ours, err)
 		}

@@ -48,25 +48,18 @@ func (m *Meter) NoteReport(r Report, at, arrived time.Time) error {
 	case !starts && r.Checkpoint >= 0 && r.Checkpoint < m.last.Checkpoint:
 		return fmt.Errorf("checkpoint=%d goes back from %d", r.Checkpoint, m.last.Checkpoint)
 	}
-	steps, pause := r.Step-m.last.Step, at.Sub(m.at)
-	worked := !starts && steps > 0 && m.last.Phase == PhaseTrain && pause > 0 && pause < longestInterval
-	switch {
-	case starts:
+	steps := r.Step - m.last.Step
+	if starts {
 		m.forgetPace()
 		m.Account.noteStart(r.Step)
-	case worked:
-		m.Account.noteSteps(r.Step, min(pause, m.mostFor(steps)))
-		m.learn(pause, steps)
-	case steps > 0:
-		m.Account.noteSteps(r.Step, min(max(pause, 0), time.Duration(steps)*m.perStep))
-	}
-	if r.Checkpoint >= 0 {
-		m.Account.noteCheckpoint(r.Checkpoint)
 	} else {
+		m.noteSteps(r.Step, at)
+	}
+	switch {
+	case r.Checkpoint >= 0:
+		m.Account.noteCheckpoint(r.Checkpoint)
+	case !starts:
 		r.Checkpoint = m.last.Checkpoint
-		if !m.heard || starts {
-			r.Checkpoint = -1
-		}
 	}
 	if r.Total == 0 {
 		r.Total = m.last.Total
@@ -75,6 +68,19 @@ func (m *Meter) NoteReport(r Report, at, arrived time.Time) error {
 	m.fresh = r.Phase == PhaseStart || m.fresh && m.heard && steps <= 0
 	m.last, m.heard, m.at, m.arrived = r, true, at, arrived
 	return nil
+}
+
+// noteSteps takes the steps up to one, which was reported at a time.
+func (m *Meter) noteSteps(step int64, at time.Time) {
+	steps, pause := step-m.last.Step, at.Sub(m.at)
+	switch {
+	case steps == 0:
+	case m.last.Phase == PhaseTrain && pause > 0 && pause < longestInterval:
+		m.Account.noteSteps(step, min(pause, m.mostFor(steps)))
+		m.learn(pause, steps)
+	default:
+		m.Account.noteSteps(step, min(max(pause, 0), time.Duration(steps)*m.perStep))
+	}
 }
 
 // NoteDisturbance notes that workers came or went, or restarted: until the next step nobody knows how long it takes.
@@ -116,6 +122,8 @@ type Figures struct {
 	Loss float64
 	// StepTime is how long a step usually takes; 0 until it is known.
 	StepTime time.Duration
+	// Fresh is true until the first step since the training started, or workers came or went.
+	Fresh bool
 	// Stall is set once no step came for too long; nil before.
 	Stall *Stall
 }
@@ -127,13 +135,13 @@ type Stall struct {
 	Usual, Limit time.Duration
 }
 
-// ReadFigures returns the figures; known is false before the first report. factor is after how many usual steps a silence is a hang, 2
-// or more; 0 for [DefaultFactor].
+// ReadFigures returns the figures; known is false before the first report. factor is after how many usual steps a silence is a
+// hang, 2 or more; 0 for [DefaultFactor].
 func (m *Meter) ReadFigures(factor int32, now time.Time) (f Figures, known bool) {
 	if !m.heard {
 		return Figures{}, false
 	}
-	f = Figures{Step: m.last.Step, Total: m.last.Total, Checkpoint: m.last.Checkpoint, Loss: m.last.Loss}
+	f = Figures{Step: m.last.Step, Total: m.last.Total, Checkpoint: m.last.Checkpoint, Loss: m.last.Loss, Fresh: m.fresh}
 	if m.intervals >= enough {
 		f.StepTime = m.perStep
 	}

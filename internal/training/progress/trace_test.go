@@ -8,9 +8,9 @@ import (
 
 // A trace is a training as a trainer reports it, made from a seed. The generator was fixed before the first run: trainings of
 // 2,000 s or longer whose usual step takes 0.05 to 120 s, with lognormal-like jitter, one step in 200 up to 2.5 times as long,
-// evaluations and checkpoints of up to 40 steps and two minutes that are announced, a first step of up to ten minutes, up to three
-// changes of size, each a pause of up to two minutes and a first step that is slow again, at another pace, and a log that comes up
-// to five seconds late. Reports are paced as by the helper: one at most every ten seconds.
+// evaluations and checkpoints of up to 40 steps and two minutes that are announced, a first step of up to ten minutes, up to
+// three changes of size, each a pause of up to two minutes and a first step that is slow again, at another pace, and a log that
+// comes up to five seconds late. Reports are paced as by the helper: one at most every ten seconds.
 type trace struct {
 	random *rand.Rand
 	now    time.Time
@@ -80,8 +80,9 @@ func (w *trace) takeStep(t *testing.T) {
 	}
 }
 
-// train trains for at least so long and so many steps, with announced pauses.
-func (w *trace) train(t *testing.T, atLeast time.Duration, steps int64) {
+// train trains for at least so long and 60 steps, with announced pauses.
+func (w *trace) train(t *testing.T, atLeast time.Duration) {
+	const steps = 60
 	t.Helper()
 	for end, first := w.now.Add(atLeast), w.step; w.now.Before(end) || w.step < first+steps; {
 		w.takeStep(t)
@@ -115,10 +116,10 @@ func TestNoHangIsToldWhereThereIsNone(t *testing.T) {
 	for seed := range uint64(seeds) {
 		w := newTrace(seed)
 		w.start(t)
-		w.train(t, 2000*time.Second, 60)
+		w.train(t, 2000*time.Second)
 		for range w.random.IntN(4) {
 			w.resize(t)
-			w.train(t, 600*time.Second, 60)
+			w.train(t, 600*time.Second)
 		}
 		w.say(t, PhaseEnd)
 		w.pass(time.Hour)
@@ -137,10 +138,10 @@ func TestAHangIsToldInTime(t *testing.T) {
 	for seed := range uint64(seeds) {
 		w := newTrace(seed)
 		w.start(t)
-		w.train(t, 1000*time.Second, 60)
+		w.train(t, 1000*time.Second)
 		if w.random.IntN(2) == 0 {
 			w.resize(t)
-			w.train(t, 600*time.Second, 60)
+			w.train(t, 600*time.Second)
 		}
 		for range 10 + w.random.IntN(10) {
 			w.takeStep(t)

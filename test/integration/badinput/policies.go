@@ -11,6 +11,10 @@ func policies() []Case {
 	cases := []Case{
 		unknown("spec.elasticity.rangeUpdate", "Never", "NextAttempt", "Restart"),
 		unknown("spec.successPolicy.operator", "Some", "All", "Any"),
+		unknown("spec.progress.stall.policy", "Retry", "Tell", "Restart", "Fail"),
+		refused("a restart for hangs without a budget", `{"spec":{"restarts":{"max":0},"progress":{"stall":{"policy":"Restart"}}}}`,
+			"spec.progress.stall.policy: Invalid value: policy Restart counts as a restart, and restarts.max is 0: raise restarts.max, "+
+				"or set policy to Tell or Fail"),
 	}
 	cases = append(cases, within([]limits{
 		{"spec.checkpoint.graceSeconds", 0, 3600},
@@ -18,6 +22,7 @@ func policies() []Case {
 		{"spec.deadlines.belowMinSeconds", 1, 31536000},
 		{"spec.deadlines.forceDeleteSeconds", 60, 86400},
 		{"spec.restarts.max", 0, 100},
+		{"spec.progress.stall.factor", 2, 1000},
 		{"spec.deadlines.schedulingSeconds", 1, 31536000},
 		{"spec.cleanup.ttlSecondsAfterFinished", 0, 31536000},
 		{"spec.restarts.windowSeconds", 60, 31536000},

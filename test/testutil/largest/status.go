@@ -40,6 +40,9 @@ func Status() v1alpha1.ElasticTrainingJobStatus {
 		Replicas: workers, ReadyReplicas: workers, Summary: "4096/4096 (2048..4096)", Place: 99, Accelerators: 8 * workers,
 		Targeted: true, Selector: v1alpha1.LabelJob + "=" + ref.Name, Restarts: 99,
 		Incident: &v1alpha1.Incident{Number: 99, Time: at}, Progress: 1_000_000_000,
+		Training: &v1alpha1.TrainingProgress{
+			Step: 1e15, Total: 1e15, CheckpointStep: ptr.To[int64](1e15), Progress: "100%", StepsPerSecond: "0.00028", TimeLeft: "3649d18h",
+		},
 		LastFailure: &v1alpha1.WorkerFailure{
 			Worker: 4095, Time: at, ExitCode: 137, Reason: "OOMKilled", InPlace: true, LostSince: &at,
 			Message: strings.Repeat(sentence, 4),

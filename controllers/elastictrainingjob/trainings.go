@@ -1,0 +1,313 @@
+package elastictrainingjob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
+	"github.com/tideline-io/tideline/internal/training/progress"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
+)
+
+const (
+	// lookEvery is how often it is looked whether a training hangs, or its figures changed.
+	lookEvery = 5 * time.Second
+	// wakeEvery is how often a job is reconciled at most because its figures changed.
+	wakeEvery = time.Minute
+	// logAgain is after what time a log is opened again that ended, logRetry one that could not be read, and logForbidden one that
+	// the operator may not read.
+	logAgain, logRetry, logForbidden = 2 * time.Second, 10 * time.Second, time.Minute
+)
+
+// trainings follow what worker 0 of jobs with spec.progress says of its steps, in memory. Only the operator that reconciles has
+// any. A restart of the operator loses no more than the GPU time of the past, and learns the pace from the last lines.
+type trainings struct {
+	// live is done when the operator ends.
+	live  context.Context //nolint:containedctx // what follows a log outlives the reconcile that begins it
+	open  func(ctx context.Context, namespace, pod, container string, since time.Time) (io.ReadCloser, error)
+	now   func() time.Time
+	tell  func(job *v1alpha1.ElasticTrainingJob, reason, message string)
+	wakes chan event.GenericEvent
+	// again, retry and forbidden are after what time logs are opened again.
+	again, retry, forbidden time.Duration
+
+	mu   sync.Mutex
+	jobs map[types.NamespacedName]*followed
+	// gone is the GPU time of jobs that have ended, by queue.
+	gone map[string]progress.Totals
+}
+
+// followed is a job with spec.progress.
+type followed struct {
+	job     *v1alpha1.ElasticTrainingJob // its name and UID
+	attempt string
+	queue   string
+	factor  int32
+	// pod is the worker 0 that is followed; stop ends that.
+	pod  types.UID
+	stop context.CancelFunc
+	// workers tells the set of ready workers from another.
+	workers uint64
+	meter   progress.Meter
+	// told is true once an event said that lines are ignored, and refused that the log may not be read.
+	told, refused bool
+	// shown is what the last plan wrote, stalled whether it knew of a hang, and woken when the job was last woken.
+	shown   *v1alpha1.TrainingProgress
+	stalled bool
+	woken   time.Time
+}
+
+func newTrainings(live context.Context, now func() time.Time) *trainings {
+	return &trainings{
+		live: live, now: now, wakes: make(chan event.GenericEvent), again: logAgain, retry: logRetry, forbidden: logForbidden,
+		jobs: map[types.NamespacedName]*followed{}, gone: map[string]progress.Totals{},
+	}
+}
+
+// observe returns what the present attempt of a job said, and begins or ends to follow it. gpus are those that its ready workers
+// hold, and shown is what status has.
+func (t *trainings) observe(
+	job *v1alpha1.ElasticTrainingJob, queue string, workers []podstate.Worker, gpus int64,
+) *progress.Figures {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key, st := client.ObjectKeyFromObject(job), &job.Status
+	f := t.jobs[key]
+	if f != nil && f.job.UID != job.UID {
+		t.drop(key)
+		f = nil
+	}
+	if job.Spec.Progress == nil || job.DeletionTimestamp != nil || jobstate.IsFinished(st) {
+		if f != nil && st.Phase == v1alpha1.PhaseSucceeded {
+			f.meter.Account.NoteSuccess()
+		}
+		t.drop(key)
+		return nil
+	}
+	if st.Attempt == nil {
+		return nil
+	}
+	if f == nil {
+		f = &followed{job: nameOf(job)}
+		t.jobs[key] = f
+	}
+	if id := st.Attempt.ID(); f.attempt != id {
+		f.leave()
+		f.attempt, f.meter, f.told, f.workers = id, progress.Meter{Account: f.meter.Account}, false, 0
+	}
+	f.queue, f.factor, f.shown = queue, job.Spec.Progress.Stall.Factor, st.Training
+	f.meter.Account.NoteGPUs(gpus, t.now())
+	master := f.noteWorkers(workers)
+	if master == nil || jobstate.IsStopped(st) {
+		f.leave()
+	} else if f.pod != master.UID {
+		f.leave()
+		t.begin(key, f, job, master)
+	}
+	figures, known := f.meter.ReadFigures(f.factor, t.now())
+	if f.stalled = known && figures.Stall != nil; !known {
+		return nil
+	}
+	return &figures
+}
+
+func nameOf(job *v1alpha1.ElasticTrainingJob) *v1alpha1.ElasticTrainingJob {
+	return &v1alpha1.ElasticTrainingJob{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticTrainingJobKind},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: job.Namespace, Name: job.Name, UID: job.UID, ResourceVersion: job.ResourceVersion,
+		},
+	}
+}
+
+// noteWorkers notes whether other workers are ready than before, and returns worker 0 if it runs.
+func (f *followed) noteWorkers(workers []podstate.Worker) (master *podstate.Worker) {
+	var sum uint64
+	for i := range workers {
+		w := &workers[i]
+		if w.Attempt != f.attempt || !w.IsRunning() || w.Terminating {
+			continue
+		}
+		if w.Index == 0 {
+			master = w
+		}
+		if w.Ready {
+			h := fnv.New64a()
+			_, _ = fmt.Fprintf(h, "%s/%d", w.UID, w.ContainerRestarts)
+			sum += h.Sum64() // The order in which they are listed does not matter.
+		}
+	}
+	if sum != f.workers {
+		f.meter.NoteDisturbance()
+		f.workers = sum
+	}
+	return master
+}
+
+// leave ends to follow a pod.
+func (f *followed) leave() {
+	if f.stop != nil {
+		f.stop()
+	}
+	f.pod, f.stop = "", nil
+}
+
+// begin follows worker 0.
+func (t *trainings) begin(
+	key types.NamespacedName, f *followed, job *v1alpha1.ElasticTrainingJob, master *podstate.Worker,
+) {
+	ctx, stop := context.WithCancel(t.live)
+	f.pod, f.stop = master.UID, stop
+	containers := job.Spec.Template.Spec.Containers
+	if len(containers) == 0 {
+		return
+	}
+	container := containers[rendezvous.TrainerIndex(containers)].Name
+	go t.follow(ctx, f, key.Namespace, rendezvous.WorkerName(job.Name, 0), container)
+}
+
+// follow reads the log until it is told to end, and opens it again whenever it ends.
+func (t *trainings) follow(ctx context.Context, f *followed, namespace, pod, container string) {
+	var since time.Time
+	for {
+		wait := t.again
+		log, err := t.open(ctx, namespace, pod, container, since)
+		switch {
+		case apierrors.IsForbidden(err):
+			wait = t.forbidden
+			t.refuse(ctx, f)
+		case err != nil:
+			wait = t.retry
+		default:
+			err = readLines(log, t.now, func(line []byte, at time.Time) {
+				if at.After(since) { // A log that is opened again begins with lines that were read.
+					since = at
+					t.note(ctx, f, line, at)
+				}
+			})
+			_ = log.Close()
+			if errors.Is(err, errChatty) {
+				wait, since = t.retry, time.Time{}
+				t.ignore(ctx, f, err)
+			}
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// note takes a line of the pod that is followed.
+func (t *trainings) note(ctx context.Context, f *followed, line []byte, at time.Time) {
+	report, _, err := progress.ParseLine(line)
+	if err == nil {
+		t.mu.Lock()
+		if ctx.Err() == nil {
+			err = f.meter.NoteReport(report, at, t.now())
+		}
+		t.mu.Unlock()
+	}
+	if err != nil {
+		t.ignore(ctx, f, err)
+	}
+}
+
+// ignore says once in an attempt that lines are ignored.
+func (t *trainings) ignore(ctx context.Context, f *followed, why error) {
+	t.mu.Lock()
+	told := f.told || ctx.Err() != nil
+	f.told = true
+	t.mu.Unlock()
+	if !told {
+		t.tell(f.job, v1alpha1.EventProgressIgnored, fmt.Sprintf("Worker 0's log: %s. What breaks the protocol of progress is "+
+			"ignored; of this attempt only the first is told.", why))
+	}
+}
+
+// refuse says once that the log may not be read.
+func (t *trainings) refuse(ctx context.Context, f *followed) {
+	t.mu.Lock()
+	told := f.refused || ctx.Err() != nil
+	f.refused = true
+	t.mu.Unlock()
+	if !told {
+		t.tell(f.job, v1alpha1.EventProgressForbidden, fmt.Sprintf("spec.progress: the operator may not read the log of worker 0. "+
+			"Apply the component config/components/training-progress, and it does within %s.", t.forbidden))
+	}
+}
+
+// forget ends to follow a job that is gone.
+func (t *trainings) forget(job types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.drop(job)
+}
+
+// drop ends to follow a job, and keeps what became of its GPU time.
+func (t *trainings) drop(job types.NamespacedName) {
+	f := t.jobs[job]
+	if f == nil {
+		return
+	}
+	f.leave()
+	f.meter.Account.NoteGPUs(0, t.now())
+	t.gone[f.queue] = t.gone[f.queue].AddTotals(f.meter.Account.ReadTotals(t.now()))
+	delete(t.jobs, job)
+}
+
+// Start implements manager.Runnable: it wakes jobs that hang, and those whose figures changed, each once a minute at most.
+func (t *trainings) Start(ctx context.Context) error {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		for _, job := range t.listDue() {
+			select {
+			case t.wakes <- event.GenericEvent{Object: job}:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+}
+
+// listDue lists the jobs to wake now.
+func (t *trainings) listDue() []*v1alpha1.ElasticTrainingJob {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var due []*v1alpha1.ElasticTrainingJob
+	now := t.now()
+	for _, f := range t.jobs {
+		figures, known := f.meter.ReadFigures(f.factor, now)
+		if !known || f.pod == "" {
+			continue
+		}
+		turned := f.stalled != (figures.Stall != nil)
+		if turned || now.Sub(f.woken) >= wakeEvery && progress.ShowFigures(f.shown, figures) != f.shown {
+			f.woken = now
+			due = append(due, f.job)
+		}
+	}
+	return due
+}

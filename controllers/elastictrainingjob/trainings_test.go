@@ -1,0 +1,285 @@
+package elastictrainingjob
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/training/progress"
+)
+
+// The local cluster has no kubelets, so logs come from a server that speaks as the API server does.
+
+// logServer serves the log of one pod: what is said is sent to who follows, until cut is called.
+type logServer struct {
+	mu       sync.Mutex
+	asked    []url.URL
+	answer   int
+	opened   chan *logStream
+	streamed *httptest.Server
+}
+
+type logStream struct {
+	lines chan string
+	ended chan struct{}
+}
+
+func newLogServer(t *testing.T) *logServer {
+	t.Helper()
+	s := &logServer{answer: http.StatusOK, opened: make(chan *logStream, 10)}
+	s.streamed = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.asked = append(s.asked, *r.URL)
+		answer := s.answer
+		s.mu.Unlock()
+		if answer != http.StatusOK {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(answer)
+			_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":%d}`, answer)
+			return
+		}
+		stream := &logStream{lines: make(chan string), ended: make(chan struct{})}
+		defer close(stream.ended)
+		w.(http.Flusher).Flush()
+		s.opened <- stream
+		for {
+			select {
+			case line, more := <-stream.lines:
+				if !more {
+					return
+				}
+				if _, err := w.Write([]byte(line)); err != nil {
+					return
+				}
+				w.(http.Flusher).Flush()
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}))
+	t.Cleanup(s.streamed.Close)
+	return s
+}
+
+func (s *logServer) requests() []url.URL {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]url.URL(nil), s.asked...)
+}
+
+// stage is trainings that read from a log server, and what they told.
+type stage struct {
+	*trainings
+
+	server *logServer
+	job    *v1alpha1.ElasticTrainingJob
+	mu     sync.Mutex
+	said   []string
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{server: newLogServer(t), job: jobNamed("ctr")}
+	logs, err := newLogs(&rest.Config{Host: s.server.streamed.URL}, s.server.streamed.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.trainings = newTrainings(t.Context(), time.Now)
+	s.again, s.retry, s.forbidden = time.Millisecond, time.Millisecond, time.Millisecond
+	s.open = logs.open
+	s.tell = func(job *v1alpha1.ElasticTrainingJob, reason, message string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.said = append(s.said, job.Name+" "+reason+": "+message)
+	}
+	s.job.UID = "job"
+	s.job.Spec.Progress = &v1alpha1.JobProgress{Stall: v1alpha1.Stall{Factor: 3}}
+	s.job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "logs"}, {Name: "trainer"}}
+	s.job.Status.Attempt = &v1alpha1.AttemptStatus{Number: 1, StartTime: metav1.Unix(1_700_000_000, 0)}
+	t.Cleanup(func() { s.forget(client.ObjectKeyFromObject(s.job)) })
+	return s
+}
+
+// look observes the job with a worker 0 of this UID.
+func (s *stage) look(uid types.UID) *progress.Figures {
+	workers := []podstate.Worker{{UID: uid, Attempt: s.job.Status.Attempt.ID(), Phase: corev1.PodRunning, Ready: true}}
+	return s.observe(s.job, "ads", workers, 8)
+}
+
+func (s *stage) told() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.said...)
+}
+
+// line is a line of a log as the kubelet gives it its time.
+func line(second int, words string) string {
+	return time.Unix(1_700_000_000+int64(second), 5000).UTC().Format(time.RFC3339Nano) + " " + words + "\n"
+}
+
+// step is how far the job is; -1 before it said so.
+func (s *stage) step(uid types.UID) func() int64 {
+	return func() int64 {
+		if f := s.look(uid); f != nil {
+			return f.Step
+		}
+		return -1
+	}
+}
+
+func TestTheLogOfWorker0IsFollowed(t *testing.T) {
+	g, s := NewWithT(t), newStage(t)
+	g.Expect(s.look("a")).To(BeNil())
+	var stream *logStream
+	g.Eventually(s.server.opened).Should(Receive(&stream))
+	asked := s.server.requests()[0]
+	g.Expect(asked.Path).To(Equal("/api/v1/namespaces/" + s.job.Namespace + "/pods/ctr-worker-0/log"))
+	g.Expect(asked.Query()).To(And(HaveKeyWithValue("container", []string{"trainer"}), HaveKeyWithValue("follow", []string{"true"}),
+		HaveKeyWithValue("timestamps", []string{"true"}), HaveKeyWithValue("tailLines", []string{"200"}), Not(HaveKey("sinceTime"))))
+	stream.lines <- line(0, "loading the data") + line(1, "tideline: step=0 total=100 phase=start")
+	for i := range 5 {
+		stream.lines <- line(100+10*i, fmt.Sprintf("tideline: step=%d total=100 loss=0.5", 10*(i+1)))
+	}
+	g.Eventually(s.step("a")).Should(Equal(int64(50)), "the last line is read")
+	g.Expect(s.look("a").StepTime).To(Equal(time.Second))
+	g.Expect(s.told()).To(BeEmpty())
+	g.Expect(s.server.requests()).To(HaveLen(1), "at rest nothing is asked")
+}
+
+func TestALogThatBreaksIsReadOn(t *testing.T) {
+	g, s := NewWithT(t), newStage(t)
+	s.look("a")
+	var stream *logStream
+	g.Eventually(s.server.opened).Should(Receive(&stream))
+	stream.lines <- line(0, "tideline: step=10 total=100") + line(10, "tideline: step=20 total=100")
+	g.Eventually(s.step("a")).Should(Equal(int64(20)))
+	stream.lines <- "2023-11-14T22:13:40Z tideline: step=3" // half a line
+	close(stream.lines)
+	g.Eventually(s.server.opened).Should(Receive(&stream), "it is opened again")
+	g.Expect(s.server.requests()[1].Query()).To(HaveKeyWithValue("sinceTime", []string{"2023-11-14T22:13:30Z"}))
+	stream.lines <- line(10, "tideline: step=20 total=100") + line(20, "tideline: step=30 total=100")
+	g.Eventually(s.step("a")).Should(Equal(int64(30)))
+	g.Expect(s.told()).To(BeEmpty(), "lines that were read before are no steps that go back")
+}
+
+func TestWhatBreaksTheProtocolIsIgnoredWithOneEvent(t *testing.T) {
+	for name, bad := range map[string]string{
+		"backwards": "tideline: step=10", "not a number": "tideline: step=NaN",
+		"a megabyte":   "tideline: step=" + strings.Repeat("9", 1<<20),
+		"another rank": "tideline: step=60 rank=3", "a loss that is none": "tideline: step=60 loss=nan",
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), newStage(t)
+			s.look("a")
+			var stream *logStream
+			g.Eventually(s.server.opened).Should(Receive(&stream))
+			stream.lines <- line(1, "tideline: step=40 total=100") + line(2, "tideline: step=50 total=100")
+			stream.lines <- line(3, bad) + line(4, bad) + line(5, bad)
+			stream.lines <- line(6, "tideline: step=51 total=100")
+			g.Eventually(s.step("a")).Should(Equal(int64(51)), "the lines after it are read")
+			g.Expect(s.told()).To(HaveExactElements(HavePrefix("ctr ProgressIgnored: Worker 0's log: ")))
+			g.Expect(len(s.told()[0])).To(BeNumerically("<", 400), "it is quoted in part")
+		})
+	}
+}
+
+func TestAnotherPodIsNotBelieved(t *testing.T) {
+	g, s := NewWithT(t), newStage(t)
+	s.look("a")
+	var old, fresh *logStream
+	g.Eventually(s.server.opened).Should(Receive(&old))
+	old.lines <- line(1, "tideline: step=40 total=100")
+	g.Eventually(s.step("a")).Should(Equal(int64(40)))
+	s.look("b")
+	g.Eventually(s.server.opened).Should(Receive(&fresh))
+	g.Eventually(old.ended).Should(BeClosed(), "the log of the pod that is gone is closed")
+	fresh.lines <- line(2, "tideline: step=30 total=100 phase=start")
+	g.Eventually(s.step("b")).Should(Equal(int64(30)))
+
+	other := s.job.DeepCopy()
+	other.UID, s.job = "another job of the name", other
+	g.Expect(s.look("c")).To(BeNil(), "nothing of it is believed for another job")
+	s.job.Spec.Progress = nil
+	g.Expect(s.look("c")).To(BeNil())
+	g.Eventually(fresh.ended).Should(BeClosed())
+}
+
+func TestAMissingRightIsToldOnce(t *testing.T) {
+	g, s := NewWithT(t), newStage(t)
+	s.server.answer = http.StatusForbidden
+	s.look("a")
+	g.Eventually(func() int { return len(s.server.requests()) }).Should(BeNumerically(">", 2))
+	g.Expect(s.told()).To(HaveExactElements(ContainSubstring("ProgressForbidden: spec.progress: the operator may not read the log")))
+	s.server.mu.Lock()
+	s.server.answer = http.StatusOK
+	s.server.mu.Unlock()
+	var stream *logStream
+	g.Eventually(s.server.opened).Should(Receive(&stream), "it is tried again")
+}
+
+func TestAChattyLogIsClosed(t *testing.T) {
+	g := NewWithT(t)
+	flood := strings.NewReader(strings.Repeat(line(1, "x"+strings.Repeat("y", 4000)), 3000))
+	now := time.Unix(0, 0)
+	err := readLines(flood, func() time.Time { return now }, func([]byte, time.Time) { t.Error("no line is ours") })
+	g.Expect(err).To(MatchError(errChatty))
+}
+
+func TestJobsAreWokenOnceAMinuteAndForAHang(t *testing.T) {
+	g, s := NewWithT(t), newStage(t)
+	c := newClock()
+	s.trainings.now = func() time.Time { return c.now }
+	s.trainings.open = nil
+	key := client.ObjectKeyFromObject(s.job)
+	f := &followed{job: nameOf(s.job), attempt: s.job.Status.Attempt.ID(), pod: "a", factor: 3}
+	s.jobs[key] = f
+	woken := 0
+	report := func(step int64) {
+		g.Expect(f.meter.NoteReport(progress.Report{Step: step, Total: 100, Checkpoint: -1, Phase: progress.PhaseTrain}, c.now, c.now)).
+			To(Succeed())
+	}
+	for i := range 60 { // ten minutes, a report each ten seconds
+		report(int64(i + 1))
+		woken += len(s.listDue())
+		c.pass(10 * time.Second)
+	}
+	g.Expect(woken).To(BeNumerically("<=", 11))
+	g.Expect(woken).To(BeNumerically(">=", 9))
+	c.pass(2 * time.Minute)
+	g.Expect(s.listDue()).To(HaveLen(1), "it hangs")
+}
+
+// BenchmarkReports is a line of each of 10,000 jobs, which report every ten seconds.
+func BenchmarkReports(b *testing.B) {
+	t := newTrainings(b.Context(), time.Now)
+	t.tell = func(_ *v1alpha1.ElasticTrainingJob, _, message string) { b.Fatal(message) }
+	all := make([]*followed, 10_000)
+	for i := range all {
+		all[i] = &followed{job: jobNamed("a"), pod: "a"}
+		t.jobs[types.NamespacedName{Name: strconv.Itoa(i)}] = all[i]
+	}
+	step := 0
+	for b.Loop() {
+		step++
+		said := line(10*step, fmt.Sprintf("tideline: step=%d total=100000000 loss=0.5", step))
+		for _, f := range all {
+			_ = readLines(strings.NewReader(said), time.Now, func(line []byte, at time.Time) { t.note(b.Context(), f, line, at) })
+		}
+		t.listDue()
+	}
+}

@@ -1,0 +1,30 @@
+"""Progress of a Lightning Trainer: Trainer(..., callbacks=[TidelineCallback()]). Needs tideline_progress.py beside it."""
+
+from lightning.pytorch import Callback
+
+from tideline_progress import Progress
+
+
+class TidelineCallback(Callback):
+    def on_train_start(self, trainer, module):
+        total = trainer.estimated_stepping_batches
+        self.progress = Progress(total=int(total) if total != float("inf") else 0)
+        self.progress.start(trainer.global_step)
+
+    def on_train_batch_end(self, trainer, module, outputs, batch, batch_index):
+        self.progress.step(trainer.global_step)
+
+    def on_validation_start(self, trainer, module):
+        if not trainer.sanity_checking:
+            self.progress.say(trainer.global_step, phase="evaluate")
+
+    def on_validation_end(self, trainer, module):
+        if not trainer.sanity_checking:
+            self.progress.say(trainer.global_step)
+
+    def on_save_checkpoint(self, trainer, module, checkpoint):
+        # Called before the file is written. The next line without a phase says that it is over.
+        self.progress.say(trainer.global_step, phase="checkpoint")
+
+    def on_train_end(self, trainer, module):
+        self.progress.end(trainer.global_step)

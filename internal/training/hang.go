@@ -1,0 +1,66 @@
+package training
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/training/describe"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
+	"github.com/tideline-io/tideline/internal/training/progress"
+)
+
+// noteProgress writes what the training says of its steps, as far as a word of it changes.
+func (p *planner) noteProgress() {
+	switch {
+	case p.Spec.Progress == nil:
+		p.Status.Training = nil
+	case p.Trained != nil:
+		p.Status.Training = progress.ShowFigures(p.Status.Training, *p.Trained)
+	}
+}
+
+// judgeHang restarts or fails a training that takes no steps, if the job wants that.
+func (p *planner) judgeHang() {
+	if !hangs(p.State) || len(p.books.Counted) > 0 {
+		return
+	}
+	what := describe.HangWords(p.State)
+	switch p.Spec.Progress.Stall.Policy {
+	case v1alpha1.StallRestart:
+		p.books.CountHang(what)
+	case v1alpha1.StallFail:
+		p.books.FailHang(what)
+	case v1alpha1.StallTell:
+	}
+}
+
+// tellHang says that the training takes no steps, until it takes one.
+func (p *planner) tellHang() {
+	if p.obstacle != nil || p.departing || jobstate.IsStopped(p.Status) {
+		return
+	}
+	if hangs(p.State) {
+		p.obstacle = &jobstate.Obstacle{Reason: v1alpha1.ReasonNoSteps, Message: describe.HangWords(p.State), Stalled: true}
+		return
+	}
+	// An operator that has just started has heard nothing yet, or only of the step that was the last.
+	was := meta.FindStatusCondition(p.Job.Status.Conditions, v1alpha1.ConditionStalled)
+	if was == nil || was.Reason != v1alpha1.ReasonNoSteps || p.Spec.Progress == nil || !p.CoreRuns() || p.Status.Training == nil {
+		return
+	}
+	if p.Trained == nil || !p.Trained.Fresh && p.Trained.Step == p.Status.Training.Step {
+		p.obstacle = &jobstate.Obstacle{Reason: was.Reason, Message: was.Message, Stalled: true}
+	}
+}
+
+// hangs is true for a training that takes no steps although its core runs.
+func hangs(s *jobstate.State) bool {
+	return s.Spec.Progress != nil && s.Trained != nil && s.Trained.Stall != nil && s.CoreRuns()
+}
+
+// forgetPace forgets how fast the attempt trained, and how long that would take: it ends.
+func (p *planner) forgetPace() {
+	if t := p.Status.Training; t != nil {
+		t.StepsPerSecond, t.TimeLeft = "", ""
+	}
+}
