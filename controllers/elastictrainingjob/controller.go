@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -166,7 +167,10 @@ func (r *Reconciler) followTrainings(ctx context.Context, mgr ctrl.Manager) erro
 	r.trainings.tell = func(job *v1alpha1.ElasticTrainingJob, reason, message string) {
 		r.recorder.Eventf(job, nil, corev1.EventTypeWarning, reason, "Follow", "%s", message)
 	}
-	if err := mgr.Add(r.trainings); err != nil {
+	if err := ctrlmetrics.Registry.Register(r.trainings); err != nil {
+		return fmt.Errorf("register the metrics of trainings: %w", err)
+	}
+	if err := mgr.Add(manager.RunnableFunc(r.trainings.wakeDue)); err != nil {
 		return fmt.Errorf("add what follows trainings to the manager: %w", err)
 	}
 	return nil

@@ -272,8 +272,8 @@ func (t *trainings) drop(job types.NamespacedName) {
 	delete(t.jobs, job)
 }
 
-// Start implements manager.Runnable: it wakes jobs that hang, and those whose figures changed, each once a minute at most.
-func (t *trainings) Start(ctx context.Context) error {
+// wakeDue wakes jobs that hang, and those whose figures changed, each once a minute at most, until the operator ends.
+func (t *trainings) wakeDue(ctx context.Context) error {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {

@@ -1,10 +1,14 @@
 package elastictrainingjob
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +16,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -262,6 +268,86 @@ func TestJobsAreWokenOnceAMinuteAndForAHang(t *testing.T) {
 	g.Expect(woken).To(BeNumerically(">=", 9))
 	c.pass(2 * time.Minute)
 	g.Expect(s.listDue()).To(HaveLen(1), "it hangs")
+}
+
+// TestGoodputOfJobAndQueue: GPU time of steps that a checkpoint has, also once the job is gone.
+func TestGoodputOfJobAndQueue(t *testing.T) {
+	g, s := NewWithT(t), newStage(t)
+	c := newClock()
+	s.trainings.now = func() time.Time { return c.now }
+	s.open = func(ctx context.Context, _, _, _ string, _ time.Time) (io.ReadCloser, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	s.look("a")
+	f := s.jobs[client.ObjectKeyFromObject(s.job)]
+	report := func(step, checkpoint int64, phase progress.Phase) {
+		r := progress.Report{Step: step, Total: 100, Checkpoint: checkpoint, Phase: phase}
+		g.Expect(f.meter.NoteReport(r, c.now, c.now)).To(Succeed())
+	}
+	report(0, -1, progress.PhaseStart)
+	c.pass(100 * time.Second) // the first step is no pace
+	report(1, -1, progress.PhaseTrain)
+	for i := range int64(10) {
+		c.pass(10 * time.Second)
+		report(2+i, -1, progress.PhaseTrain)
+	}
+	served := func(name string) float64 {
+		families, err := registryOf(t, s.trainings).Gather()
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, family := range families {
+			if family.GetName() == name {
+				m := family.GetMetric()[0]
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+		return -1
+	}
+	g.Expect(served("tideline_training_goodput_ratio")).To(BeZero(), "no checkpoint has the steps")
+	report(11, 11, progress.PhaseTrain)
+	g.Expect(served("tideline_training_goodput_ratio")).To(BeNumerically("~", 0.5, 0.001), "100 s of 200 s")
+	g.Expect(served("tideline_training_progress_ratio")).To(Equal(0.11))
+	g.Expect(served("tideline_training_steps_per_second")).To(BeNumerically("~", 0.1, 0.001))
+	g.Expect(served("tideline_training_left_seconds")).To(BeNumerically("~", 890, 1))
+	g.Expect(served("tideline_training_stalled")).To(BeZero())
+	c.pass(10 * time.Minute)
+	g.Expect(served("tideline_training_stalled")).To(Equal(1.0))
+	s.forget(client.ObjectKeyFromObject(s.job))
+	g.Expect(served("tideline_training_goodput_ratio")).To(Equal(-1.0), "the job is gone")
+	g.Expect(served("tideline_training_gpu_seconds_total")).To(Equal(8 * 800.0))
+	g.Expect(served("tideline_training_kept_gpu_seconds_total")).To(BeNumerically("~", 800, 1))
+	g.Expect(served("tideline_training_lost_gpu_seconds_total")).To(BeZero())
+	problems, err := testutil.GatherAndLint(registryOf(t, s.trainings))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(problems).To(BeEmpty())
+	c.pass(time.Hour)
+	g.Expect(served("tideline_training_gpu_seconds_total")).To(Equal(8*800.0), "who is gone holds none")
+}
+
+func registryOf(t *testing.T, c prometheus.Collector) *prometheus.Registry {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	return registry
+}
+
+// TestThePageListsMetricsOfTrainings: docs/metrics.md has a row for each.
+func TestThePageListsMetricsOfTrainings(t *testing.T) {
+	page, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(chan *prometheus.Desc, 20)
+	newTrainings(t.Context(), time.Now).Describe(all)
+	close(all)
+	for desc := range all {
+		name := regexp.MustCompile(`fqName: "(\w+)"`).FindStringSubmatch(desc.String())[1]
+		if !strings.Contains(string(page), "| `"+name+"` |") {
+			t.Errorf("docs/metrics.md does not list %s", name)
+		}
+	}
 }
 
 // BenchmarkReports is a line of each of 10,000 jobs, which report every ten seconds.
