@@ -342,10 +342,17 @@ func TestThePageListsMetricsOfTrainings(t *testing.T) {
 	all := make(chan *prometheus.Desc, 20)
 	newTrainings(t.Context(), time.Now).Describe(all)
 	close(all)
+	there := map[string]bool{}
 	for desc := range all {
 		name := regexp.MustCompile(`fqName: "(\w+)"`).FindStringSubmatch(desc.String())[1]
+		there[name] = true
 		if !strings.Contains(string(page), "| `"+name+"` |") {
 			t.Errorf("docs/metrics.md does not list %s", name)
+		}
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(tideline_training_[a-z_]+)` \\|").FindAllStringSubmatch(string(page), -1) {
+		if !there[row[1]] {
+			t.Errorf("docs/metrics.md lists %s, which nobody counts", row[1])
 		}
 	}
 }

@@ -37,6 +37,7 @@ var _ = Describe("The schema", func() {
 		s.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Node(0)}},
 			fmt.Sprintf(`{"metadata":{"labels":{"nvidia.com/gpu.product":%q}}}`, acceleratorModel))
 		grant(s, "ssh-keys")
+		grant(s, "training-progress")
 		grant(s, "job-network-policy")
 		all := boundaries()
 		for path, values := range all {
