@@ -192,6 +192,7 @@ func (t *trainings) follow(ctx context.Context, f *followed, namespace, pod, con
 		case err != nil:
 			wait = t.retry
 		default:
+			t.listen(ctx, f, true)
 			err = readLines(log, t.now, func(line []byte, at time.Time) {
 				if at.After(since) { // A log that is opened again begins with lines that were read.
 					since = at
@@ -199,6 +200,7 @@ func (t *trainings) follow(ctx context.Context, f *followed, namespace, pod, con
 				}
 			})
 			_ = log.Close()
+			t.listen(ctx, f, false)
 			if errors.Is(err, errChatty) {
 				wait, since = t.retry, time.Time{}
 				t.ignore(ctx, f, err)
@@ -211,6 +213,19 @@ func (t *trainings) follow(ctx context.Context, f *followed, namespace, pod, con
 			return
 		case <-timer.C:
 		}
+	}
+}
+
+// listen notes that the log of the pod that is followed is open, or not any more.
+func (t *trainings) listen(ctx context.Context, f *followed, open bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case ctx.Err() != nil: // Another pod is followed, or none.
+	case open:
+		f.meter.NoteListening(t.now())
+	default:
+		f.meter.NoteDeafness()
 	}
 }
 

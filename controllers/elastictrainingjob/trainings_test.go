@@ -204,6 +204,48 @@ func TestWhatBreaksTheProtocolIsIgnoredWithOneEvent(t *testing.T) {
 	}
 }
 
+func TestALogThatIsCutMakesNoHang(t *testing.T) {
+	g, s := NewWithT(t), newStage(t)
+	var mu sync.Mutex
+	ahead := time.Duration(0)
+	s.trainings.now = func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Unix(1_700_000_000, 0).Add(ahead)
+	}
+	pass := func(d time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		ahead += d
+	}
+	s.look("a")
+	var stream *logStream
+	g.Eventually(s.server.opened).Should(Receive(&stream))
+	for i := range 6 {
+		stream.lines <- line(10*i, fmt.Sprintf("tideline: step=%d total=100", 10*(i+1)))
+	}
+	g.Eventually(s.step("a")).Should(Equal(int64(60)))
+	hangs := func() bool { return s.look("a").Stall != nil }
+	g.Expect(hangs()).To(BeFalse())
+	s.server.mu.Lock()
+	s.server.answer = http.StatusBadGateway
+	s.server.mu.Unlock()
+	close(stream.lines)
+	asked := len(s.server.requests())
+	g.Eventually(func() int { return len(s.server.requests()) }).Should(BeNumerically(">", asked), "the log cannot be opened")
+	pass(10 * time.Minute)
+	g.Expect(hangs()).To(BeFalse(), "nobody knows")
+	s.server.mu.Lock()
+	s.server.answer = http.StatusOK
+	s.server.mu.Unlock()
+	g.Eventually(s.server.opened).Should(Receive(&stream))
+	g.Expect(hangs()).To(BeFalse())
+	stream.lines <- line(700, "tideline: step=61 total=100")
+	g.Eventually(s.step("a")).Should(Equal(int64(61)))
+	pass(10 * time.Minute)
+	g.Expect(hangs()).To(BeTrue(), "it says nothing, and is heard")
+}
+
 func TestAnotherPodIsNotBelieved(t *testing.T) {
 	g, s := NewWithT(t), newStage(t)
 	s.look("a")

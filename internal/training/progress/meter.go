@@ -31,6 +31,8 @@ type Meter struct {
 	arrived time.Time // of the last report, by the operator
 	// fresh is true until the first step since the training started or was disturbed.
 	fresh bool
+	// deaf is true while nobody listens.
+	deaf bool
 	// interval is the usual time between two reports, and perStep the usual time of a step; intervals is how many they come from.
 	interval, perStep time.Duration
 	intervals         int
@@ -88,6 +90,18 @@ func (m *Meter) NoteDisturbance() {
 	m.fresh = m.heard
 	m.forgetPace()
 }
+
+// NoteListening notes that reports are heard from now on: silence counts from here. NoteDeafness notes that none are heard, as
+// when the connection to the log is lost: who hears nothing knows of no hang.
+func (m *Meter) NoteListening(now time.Time) {
+	m.deaf = false
+	if now.After(m.arrived) {
+		m.arrived = now
+	}
+}
+
+// NoteDeafness is the opposite of [Meter.NoteListening].
+func (m *Meter) NoteDeafness() { m.deaf = true }
 
 func (m *Meter) forgetPace() { m.interval, m.perStep, m.intervals = 0, 0, 0 }
 
@@ -152,12 +166,12 @@ func (m *Meter) ReadFigures(factor int32, now time.Time) (f Figures, known bool)
 }
 
 // Patience is how long the training may say nothing now before that is a hang; armed is false while none can be told: before its
-// first steps, while it evaluates or saves, after its last step, and when workers came or went.
+// first steps, while it evaluates or saves, after its last step, when workers came or went, and while nobody listens.
 func (m *Meter) Patience(factor int32) (limit time.Duration, armed bool) {
 	if factor == 0 {
 		factor = DefaultFactor
 	}
-	if m.fresh || m.intervals < enough || m.last.Phase != PhaseTrain {
+	if m.deaf || m.fresh || m.intervals < enough || m.last.Phase != PhaseTrain {
 		return 0, false
 	}
 	// The next report is due after the usual interval; the steps are what a slow one may take longer.

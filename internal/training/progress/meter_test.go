@@ -76,6 +76,21 @@ func TestAClockThatJumpsMakesNoHang(t *testing.T) {
 	}
 }
 
+func TestWhoHearsNothingKnowsOfNoHang(t *testing.T) {
+	m := trained(t)
+	m.NoteDeafness()
+	if f, _ := m.ReadFigures(0, after(10_000)); f.Stall != nil {
+		t.Errorf("a hang was told while nobody listened: %+v", f.Stall)
+	}
+	m.NoteListening(after(10_000))
+	if f, _ := m.ReadFigures(0, after(10_030)); f.Stall != nil {
+		t.Errorf("a hang was told as soon as somebody listened: %+v", f.Stall)
+	}
+	if f, _ := m.ReadFigures(0, after(10_060)); f.Stall == nil {
+		t.Error("no hang was told although nothing came")
+	}
+}
+
 func TestABurstOfOldLinesTellsThePace(t *testing.T) {
 	m := &Meter{}
 	for i := range 6 {
