@@ -358,7 +358,7 @@ bench-sizing: ## Compare what containers should request, and write docs/benchmar
 		-page='$(CURDIR)/docs/benchmarks/sizing.md'
 
 .PHONY: bench-outcome
-bench-outcome: ## Say what the workload of docs/benchmarks/outcome.md is: TRACE is the file of Philly's jobs.
+bench-outcome: ## Play a day of docs/benchmarks/outcome.md, and print its figures: TRACE is the file of Philly's jobs.
 	@exec nice -n 10 go run ./test/perf/outcome -trace='$(TRACE)'
 
 .PHONY: bench-growth

@@ -1,8 +1,9 @@
-// Outcome plays a week of a public trace on a simulated cluster. So far it says what the workload is: docs/benchmarks/outcome.md
-// has the rules.
+// Outcome plays a public trace on a simulated cluster, under Volcano's own scheduler and the operator's own planner, and prints
+// what each subject made of it. docs/benchmarks/outcome.md has the rules.
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -15,15 +16,18 @@ var (
 
 func main() {
 	path := flag.String("trace", "../shared/data/philly.csv", "`file` of the jobs of Philly")
-	days := flag.Int("days", 7, "`number` of days that are played")
+	days := flag.Int("days", 1, "`number` of days that are played")
+	load := flag.Float64("load", 0.9, "offered load")
+	only := flag.String("only", "", "`name` of the only subject; none: all")
+	many := flag.Int("seeds", 2, "`number` of seeds")
 	flag.Parse()
-	if err := tell(*path, *days); err != nil {
+	if err := tell(*path, *days, *load, *only, *many); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "outcome:", err)
 		os.Exit(1)
 	}
 }
 
-func tell(path string, days int) error {
+func tell(path string, days int, load float64, only string, many int) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -33,10 +37,26 @@ func tell(path string, days int) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	for _, load := range loads {
-		for _, seed := range seeds {
-			jobs := draw(trace, load, seed, days)
-			_, _ = fmt.Printf("load %.1f, seed %d: %d jobs offer %.3f of the cluster\n", load, seed, len(jobs), offered(jobs, days))
+	folder, err := os.MkdirTemp("", "outcome")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	ctx := context.Background()
+	p := &player{}
+	if p.program, p.module, err = buildVolcano(ctx, folder); err != nil {
+		return err
+	}
+	for _, e := range entrants {
+		for _, seed := range seeds[:many] {
+			if only != "" && only != e.name {
+				continue
+			}
+			f, err := p.play(ctx, e, draw(trace, load, seed, days), days)
+			if err != nil {
+				return fmt.Errorf("%s, load %.1f, seed %d: %w", e.name, load, seed, err)
+			}
+			_, _ = fmt.Printf("%s, load %.1f, seed %d: %+v\n", e.name, load, seed, f)
 		}
 	}
 	return nil

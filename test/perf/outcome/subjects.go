@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// entrant is a subject as the page names it, with the configuration of Volcano under which it runs.
+type entrant struct {
+	name, configuration string
+	on                  func(*cluster) subject
+}
+
+func asked(j *job) int32 { return j.asked }
+
+func jobsOf(minAvailable, replicas func(*job) int32) func(*cluster) subject {
+	return func(c *cluster) subject { return &volcanoJobs{c, minAvailable, replicas} }
+}
+
+// entrants are what is compared.
+var entrants = []entrant{
+	{"fixed at max", stock, jobsOf((*job).most, (*job).most)},
+	{"fixed at min", stock, jobsOf((*job).least, (*job).least)},
+	{"as asked", stock, jobsOf(asked, asked)},
+	{"Volcano Job, stock", stock, jobsOf((*job).least, (*job).most)},
+	{"Volcano Job, ours", ours, jobsOf((*job).least, (*job).most)},
+	{"Tideline", ours, func(c *cluster) subject { return newOperator(c) }},
+}
+
+// player plays runs with Volcano's program.
+type player struct{ program, module string }
+
+func (p *player) play(ctx context.Context, e entrant, jobs []job, days int) (figures, error) {
+	configuration := e.configuration
+	if configuration == stock {
+		configuration = filepath.Join(p.module, stock)
+	}
+	v, err := startVolcano(ctx, p.program, configuration)
+	if err != nil {
+		return figures{}, err
+	}
+	began := time.Now()
+	c := newCluster(v, jobs)
+	c.subject = e.on(c)
+	c.tell = func(hour time.Duration, sessions int) {
+		_, _ = fmt.Fprintf(os.Stderr, "%s: %s after %s, %d sessions\n", e.name, hour, time.Since(began).Round(time.Second), sessions)
+	}
+	if err := c.play(days); err != nil {
+		_ = v.command.Process.Kill()
+		_ = v.command.Wait()
+		return figures{}, err
+	}
+	offers := map[string]float64{}
+	for i := range jobs {
+		held := max(0, min(jobs[i].lasts, time.Duration(days)*day-jobs[i].comes))
+		offers[jobs[i].team] += float64(jobs[i].asked) * held.Seconds() / (gpusOfCluster * (time.Duration(days) * day).Seconds())
+	}
+	f := c.figures(days, offers)
+	f.Took = time.Since(began)
+	return f, v.stop()
+}
