@@ -31,9 +31,13 @@ func TestTheWorkloadOffersTheLoad(t *testing.T) {
 		g.Expect(draw(trace, load, 3, 7)).To(Equal(jobs), "a seed gives its jobs")
 		g.Expect(draw(trace, load, 4, 7)).NotTo(Equal(jobs))
 	}
-	g.Expect(draw(trace, 1.1, 1, 7)).To(ContainElement(And(
-		HaveField("comes", BeZero()), HaveField("asked", BeEquivalentTo(8)), HaveField("lasts", 24*time.Hour),
-	)), "of a job that was running, a day of two was over")
+	var carried []time.Duration
+	for _, j := range draw(trace, 1.1, 1, 7) {
+		if j.comes == 0 && j.asked == 8 {
+			carried = append(carried, j.lasts)
+		}
+	}
+	g.Expect(carried).To(ContainElement(24*time.Hour), "of a job that was running, a day of two was over")
 }
 
 func TestBadTraceIsRefused(t *testing.T) {
