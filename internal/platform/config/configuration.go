@@ -58,6 +58,7 @@ type Configuration struct {
 
 	Log            Log            `json:"log"`
 	Metrics        Metrics        `json:"metrics"`
+	Console        Console        `json:"console"`
 	Health         Health         `json:"health"`
 	Pprof          Pprof          `json:"pprof"`
 	LeaderElection LeaderElection `json:"leaderElection"`
@@ -123,6 +124,12 @@ type Metrics struct {
 	// Secure serves them by HTTPS, and only to users and ServiceAccounts that may get the path /metrics in the cluster. Default:
 	// true.
 	Secure bool `json:"secure"`
+}
+
+// Console is whether pages of the cluster are served beside the metrics.
+type Console struct {
+	// Enabled serves /console/, which needs metrics.secure and a metrics.bindAddress. Default: false.
+	Enabled bool `json:"enabled"`
 }
 
 // Health is how the kubelet asks for health.

@@ -11,6 +11,7 @@ var flagOf = map[string]string{
 	"merges.localStores":                  "allow-local-stores",
 	"metrics.bindAddress":                 "metrics-bind-address",
 	"metrics.secure":                      "metrics-secure",
+	"console.enabled":                     "console",
 	"health.bindAddress":                  "health-probe-bind-address",
 	"pprof.bindAddress":                   "pprof-bind-address",
 	"leaderElection.enabled":              "leader-elect",
@@ -42,6 +43,7 @@ func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 	yes("metrics.secure", &c.Metrics.Secure,
 		"serve metrics by HTTPS, and only to accounts that may get the path /metrics in the cluster; needs the right to create "+
 			"tokenreviews and subjectaccessreviews")
+	yes("console.enabled", &c.Console.Enabled, "serve pages of the cluster below /console/, beside the metrics")
 	text("health.bindAddress", &c.Health.BindAddress, `address that serves /healthz and /readyz; "0" serves none`)
 	text("pprof.bindAddress", &c.Pprof.BindAddress, `address that serves /debug/pprof to everybody; "0" serves none`)
 	yes("leaderElection.enabled", &c.LeaderElection.Enabled,

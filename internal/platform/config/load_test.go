@@ -99,6 +99,7 @@ func other() *Configuration {
 		ResyncPeriodSeconds: 3600,
 		Log:                 Log{Format: "text", Level: "debug"},
 		Metrics:             Metrics{BindAddress: ":8080"},
+		Console:             Console{Enabled: true},
 		Health:              Health{BindAddress: "0"},
 		Pprof:               Pprof{BindAddress: "localhost:2"},
 		LeaderElection: LeaderElection{

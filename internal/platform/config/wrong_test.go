@@ -33,7 +33,8 @@ var wrongFiles = []struct {
 	says          []string
 }{
 	{"an unknown field", "metricz: {}\n", []string{
-		"metricz is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, " +
+		"metricz is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, " +
+			"deviceClasses, " +
 			"health, kind, leaderElection, ledger, limits, log, merges, metrics, pprof, prometheus, reports, reservations, " +
 			"resyncPeriodSeconds, " +
 			"sharing, tiers, webhooks.",
@@ -42,7 +43,8 @@ var wrongFiles = []struct {
 	{"names on several lines", "\"a\\nb\": 1\nlog: {\"c.d\": 1}\naccelerators: {\"x\\ny\": z}\ntiers:\n" +
 		"- {name: \"e\\nf\", priority: 1, surplusPriority: -20}\n" +
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
-		`"a\nb" is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, ` +
+		`"a\nb" is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, ` +
+			"deviceClasses, " +
 			`health, kind, leaderElection, ledger, limits, log, merges, metrics, pprof, prometheus, reports, reservations, ` +
 			`resyncPeriodSeconds, ` +
 			`sharing, tiers, webhooks.`,
@@ -72,7 +74,8 @@ var wrongFiles = []struct {
 		`reservations.image is "": it must name an image; leave it out for registry.k8s.io/pause:3.10.`,
 	}},
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
-		"Log is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, " +
+		"Log is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, " +
+			"deviceClasses, " +
 			"health, kind, leaderElection, ledger, limits, log, merges, metrics, pprof, prometheus, reports, reservations, " +
 			"resyncPeriodSeconds, " +
 			"sharing, tiers, webhooks.",
@@ -342,7 +345,8 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 			`apiVersion is "config.tideline.io/v2": it must be config.tideline.io/v1alpha1, the only version that this operator reads.`,
 		},
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
-			"data is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, deviceClasses, " +
+			"data is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, " +
+				"deviceClasses, " +
 				"health, kind, leaderElection, ledger, limits, log, merges, metrics, pprof, prometheus, reports, reservations, " +
 				"resyncPeriodSeconds, " +
 				"sharing, tiers, webhooks.",

@@ -1,0 +1,228 @@
+// Package console serves pages of the cluster as it is now: read-only, to who may get their path, and to each what the reader
+// may list in the cluster.
+package console
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // pages
+	"errors"
+	"html/template"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/tideline-io/tideline/internal/console/view"
+	"github.com/tideline-io/tideline/internal/platform/claimcache"
+	"github.com/tideline-io/tideline/internal/platform/config"
+)
+
+const (
+	// pageTimeout bounds how long one page may take.
+	pageTimeout = 20 * time.Second
+	// atOnce is how many pages are made at a time, so that many readers do not slow reconciles down.
+	atOnce = 2
+	// cookieName is the cookie that holds the token of who signed in. Browsers keep at most 4 kB.
+	cookieName, mostToken = "__Secure-tideline-console", 3800
+	policy                = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+var (
+	//go:embed page.css
+	style string
+	//go:embed pages.html.tmpl
+	pagesText string
+	pages     = template.Must(template.New("pages").Parse(pagesText))
+)
+
+// Server serves the console. It asks who its readers are by itself, because what it shows depends on that.
+type Server struct {
+	guard  *guard
+	gather func(context.Context) (*view.Model, error)
+	cfg    *config.Configuration
+	log    logr.Logger
+	origin *http.CrossOriginProtection
+	slots  chan struct{}
+}
+
+func newServer(g *guard, gather func(context.Context) (*view.Model, error), cfg *config.Configuration, log logr.Logger) *Server {
+	return &Server{
+		guard: g, gather: gather, cfg: cfg, log: log, origin: http.NewCrossOriginProtection(), slots: make(chan struct{}, atOnce),
+	}
+}
+
+// errUnservable is for a console that would be served nowhere, or to everybody.
+var errUnservable = errors.New("console.enabled needs metrics.secure and a metrics.bindAddress, where it is served: set them, " +
+	"or set console.enabled to false")
+
+// checkServed tells whether the configuration serves metrics as the console needs it; [errUnservable] if not.
+func checkServed(m config.Metrics) error {
+	if !m.Secure || m.BindAddress == "0" {
+		return errUnservable
+	}
+	return nil
+}
+
+// Setup has a manager's server of metrics serve the console. It fails if that server is off or has no TLS.
+func Setup(mgr ctrl.Manager, cfg *config.Configuration, claims *claimcache.Reader) error {
+	if err := checkServed(cfg.Metrics); err != nil {
+		return err
+	}
+	g := &gatherer{cache: mgr.GetCache(), cfg: cfg, counted: claims.CountedOf}
+	s := newServer(&guard{api: mgr.GetClient()}, g.now, cfg, mgr.GetLogger().WithName("console"))
+	return mgr.AddMetricsServerExtraHandler(view.Root, s)
+}
+
+// Provider makes the filter of a server of metrics.
+type Provider = func(*rest.Config, *http.Client) (metricsserver.Filter, error)
+
+// LeaveOut has a filter leave the console to its own guard, which also knows who signed in by browser.
+func LeaveOut(filter Provider) Provider {
+	return func(c *rest.Config, h *http.Client) (metricsserver.Filter, error) {
+		guarded, err := filter(c, h)
+		if err != nil {
+			return nil, err
+		}
+		return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
+			if _, is := handler.(*Server); is {
+				return handler, nil
+			}
+			return guarded(log, handler)
+		}, nil
+	}
+}
+
+// page is what a template gets.
+type page struct {
+	Title, Path string
+	Sight       *view.Sight
+	Problem     string
+	Content     any
+}
+
+// ServeHTTP serves one page.
+func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	head := w.Header()
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Cache-Control", "no-store")
+	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("Content-Security-Policy", policy)
+	path := strings.TrimPrefix(req.URL.Path, view.Root)
+	switch {
+	case req.Method == http.MethodPost && (path == "sign-in" || path == "sign-out"):
+		s.sign(w, req, path == "sign-in")
+	case req.Method != http.MethodGet && req.Method != http.MethodHead:
+		http.Error(w, "the console is read only: GET", http.StatusMethodNotAllowed)
+	case path == "page.css":
+		head.Set("Content-Type", "text/css; charset=utf-8")
+		http.ServeContent(w, req, "", time.Time{}, strings.NewReader(style))
+	case path == "" || path == "jobs":
+		s.show(w, req, path)
+	default:
+		s.answer(w, http.StatusNotFound, "problem", page{Title: "No such page", Problem: "There is no page of this address."})
+	}
+}
+
+// show shows a page to a reader who may see it.
+func (s *Server) show(w http.ResponseWriter, req *http.Request, path string) {
+	ctx, cancel := context.WithTimeout(req.Context(), pageTimeout)
+	defer cancel()
+	token := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
+	if cookie, err := req.Cookie(cookieName); token == "" && err == nil {
+		token = cookie.Value
+	}
+	if token == "" {
+		s.answer(w, http.StatusUnauthorized, "sign-in", page{Title: "Sign in"})
+		return
+	}
+	user, err := s.guard.identify(ctx, token)
+	if errors.Is(err, errStranger) {
+		s.answer(w, http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Problem: "The API server does not know this token, or " +
+			"it has ended."})
+		return
+	}
+	var may bool
+	if err == nil {
+		may, err = s.guard.mayOpen(ctx, &user, req.URL.Path)
+	}
+	if err == nil && !may {
+		s.answer(w, http.StatusForbidden, "problem", page{Title: "Not for you", Problem: user.Username + " may not get " + view.Root +
+			": have a cluster admin bind ClusterRole tideline-console."})
+		return
+	}
+	var content page
+	if err == nil {
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+			var m *view.Model
+			if m, err = s.gather(ctx); err == nil {
+				content.Sight, err = s.guard.sightOf(ctx, &user, m)
+			}
+			if err == nil {
+				content.Title, content.Content = s.make(path, req, m, content.Sight)
+			}
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	if err != nil {
+		s.log.Error(err, "Cannot serve the console")
+		s.answer(w, http.StatusServiceUnavailable, "problem", page{Title: "Not now", Problem: "The API server or the caches did not " +
+			"answer. The operator's log says why; it needs the right to create tokenreviews, which component monitoring has."})
+		return
+	}
+	content.Path = path
+	s.answer(w, http.StatusOK, map[string]string{"": "cluster", "jobs": "jobs"}[path], content)
+}
+
+// make makes what a page says.
+func (s *Server) make(path string, req *http.Request, m *view.Model, sight *view.Sight) (title string, content any) {
+	query := req.URL.Query()
+	number := func(name string) int { n, _ := strconv.Atoi(query.Get(name)); return n }
+	if path == "jobs" {
+		return "Trainings", view.NewJobs(m, sight, query.Get("show"), number("page"), time.Now())
+	}
+	return "The cluster now", view.NewCluster(m, sight, s.cfg, number("nodes"), time.Now())
+}
+
+// answer writes a page.
+func (s *Server) answer(w http.ResponseWriter, code int, name string, p page) {
+	var b bytes.Buffer
+	if err := pages.ExecuteTemplate(&b, name, p); err != nil {
+		s.log.Error(err, "Cannot write a page of the console", "page", name)
+		http.Error(w, "the page cannot be written: the operator's log says why", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write(b.Bytes())
+}
+
+// sign keeps the token of a form in a cookie of the browser, which scripts cannot read, or has the browser forget it.
+func (s *Server) sign(w http.ResponseWriter, req *http.Request, in bool) {
+	if err := s.origin.Check(req); err != nil {
+		http.Error(w, "this form is of another site", http.StatusForbidden)
+		return
+	}
+	cookie := &http.Cookie{
+		Name: cookieName, Path: view.Root, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: -1,
+	}
+	if in {
+		req.Body = http.MaxBytesReader(w, req.Body, 1<<16)
+		cookie.Value, cookie.MaxAge = strings.TrimSpace(req.PostFormValue("token")), 0
+		if n := len(cookie.Value); n == 0 || n > mostToken {
+			s.answer(w, http.StatusBadRequest, "sign-in", page{Title: "Sign in", Problem: "A token has from 1 to " +
+				strconv.Itoa(mostToken) + " characters, because browsers keep no longer ones."})
+			return
+		}
+	}
+	http.SetCookie(w, cookie)
+	http.Redirect(w, req, view.Root, http.StatusSeeOther)
+}

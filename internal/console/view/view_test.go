@@ -1,0 +1,69 @@
+package view
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+func jobIn(phase v1alpha1.JobPhase, namespace, name string, place int32, accelerators int64) *v1alpha1.ElasticTrainingJob {
+	j := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	j.Status.Phase, j.Status.Place, j.Status.Accelerators = phase, place, accelerators
+	return j
+}
+
+func TestWhoWaitsComesFirstByPlace(t *testing.T) {
+	g := NewWithT(t)
+	m := &Model{Jobs: []*v1alpha1.ElasticTrainingJob{
+		jobIn(v1alpha1.PhaseSucceeded, "a", "over", 0, 0), jobIn(v1alpha1.PhaseRunning, "a", "small", 0, 1),
+		jobIn(v1alpha1.PhaseRunning, "a", "large", 0, 9), jobIn(v1alpha1.PhasePending, "a", "unplaced", 0, 0),
+		jobIn(v1alpha1.PhasePending, "a", "second", 2, 0), jobIn("", "a", "first", 1, 0),
+		jobIn(v1alpha1.PhasePending, "b", "other", 1, 0),
+	}}
+	list := NewJobs(m, &Sight{Jobs: map[string]bool{"a": true}}, "", -5, time.Now())
+	var names []string
+	for _, row := range list.Rows {
+		names = append(names, row.Name)
+	}
+	g.Expect(names).To(Equal([]string{"first", "second", "unplaced", "large", "small", "over"}))
+	g.Expect(list.Others).To(Equal(1))
+	g.Expect(list.Pages).To(Equal(Paging{Page: 1, Pages: 1}))
+	g.Expect(NewJobs(m, &Sight{AllJobs: true}, "running", 1, time.Now()).Shown).To(Equal(2))
+}
+
+func TestPagesStayWithinTheirList(t *testing.T) {
+	g := NewWithT(t)
+	p, from, to := pagingOf(9, 250, 100, "?page=")
+	g.Expect(p).To(Equal(Paging{Page: 3, Pages: 3, Previous: "?page=2"}))
+	g.Expect([]int{from, to}).To(Equal([]int{200, 250}))
+}
+
+func TestSentencesNameNobodyElse(t *testing.T) {
+	g := NewWithT(t)
+	s := &Sight{Jobs: map[string]bool{"mine": true}, Merges: map[string]bool{"mine": true}}
+	for said, told := range map[string]string{
+		"needs 4 of nvidia.com/gpu, 3/8 workers":  "needs 4 of nvidia.com/gpu, 3/8 workers",
+		"waits for theirs/llama and mine/bert":    "waits for a job of another namespace and mine/bert",
+		"(theirs/llama.v2), theirs/other: 2 left": "(a job of another namespace), a job of another namespace: 2 left",
+	} {
+		g.Expect(s.told(said)).To(Equal(told))
+	}
+	g.Expect((&Sight{AllJobs: true, AllMerges: true}).told("theirs/llama")).To(Equal("theirs/llama"))
+}
+
+func TestNodesAreDrawnWithWords(t *testing.T) {
+	g := NewWithT(t)
+	n := &Node{Name: "n", Total: 4000, Held: []Holding{
+		{Job: types.NamespacedName{Namespace: "mine", Name: "bert"}, Accelerators: 1500},
+		{Job: types.NamespacedName{Namespace: "theirs", Name: "llama"}, Accelerators: 1000},
+		{Job: types.NamespacedName{Namespace: "mine"}, Accelerators: 500},
+	}}
+	row := drawNode(n, &Sight{Jobs: map[string]bool{"mine": true}, Merges: map[string]bool{"mine": true}})
+	g.Expect(row.Words).To(Equal("mine/bert 1.5, others 1.5, 1 of 4 free"))
+	g.Expect(len(row.Squares)).To(BeNumerically("<=", 5))
+}
