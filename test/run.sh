@@ -221,6 +221,11 @@ profile() {
 	specs profile 15m integration/profile 1
 }
 
+# order runs those that begin with a ledger: who goes first while room is short, and what the ledger has.
+order() {
+	specs order 12m integration/order 2
+}
+
 # sizing runs the numbered behaviours of sizing, with a real Prometheus.
 sizing() {
 	specs sizing 15m integration/sizing 1
@@ -311,7 +316,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | versions | stock | pairs | capacity | merge | profile | sizing | report | pools | jobs | \
+	unit | project | bundle | cluster | integration | versions | stock | pairs | capacity | merge | profile | order | sizing | report | pools | jobs | \
 		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm)
 		echo "== $1 tests"
 		"$1"

@@ -1,4 +1,4 @@
-package profile
+package order
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 // gpuColumn is that of GPUs in an export.
@@ -76,7 +77,7 @@ func entries(ctx context.Context, file string) (map[string]entry, error) {
 }
 
 // On a cluster of its own, because its operator keeps a ledger, and is killed.
-var _ = Describe("The ledger", Serial, Ordered, func() {
+var _ = Describe("The ledger", Ordered, func() {
 	var in *testutil.Installation
 	var file string
 	BeforeAll(func(ctx SpecContext) {
@@ -85,7 +86,7 @@ var _ = Describe("The ledger", Serial, Ordered, func() {
 		file = filepath.Join(folder, "ledger", "ledger.db")
 		Expect(os.WriteFile(configuration, []byte("apiVersion: "+config.APIVersion+"\nkind: "+config.Kind+"\nledger:\n  file: "+file+
 			"\n  userLabel: example.com/user\n"), 0o600)).To(Succeed(), "there is a configuration")
-		in = shared.Own(ctx, cluster.Options{GPUNodes: 1, GPUsPerNode: 8, SchedulePeriod: 100 * time.Millisecond},
+		in = suite.Own(ctx, cluster.Options{GPUNodes: 1, GPUsPerNode: 8, SchedulePeriod: 100 * time.Millisecond},
 			"--config="+configuration)
 	})
 
