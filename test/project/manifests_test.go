@@ -131,7 +131,8 @@ func TestEverythingIsInstalledUnderOurName(t *testing.T) {
 	const namespace = "tideline-system"
 	clusterScoped := []string{
 		"Namespace", "CustomResourceDefinition", "PriorityClass", "Queue", "ClusterRole", "ClusterRoleBinding",
-		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy",
+		"ValidatingAdmissionPolicyBinding",
 	}
 	for _, r := range installations(t)["default with everything"] {
 		if r.GetKind() != "CustomResourceDefinition" && !strings.HasPrefix(r.GetName(), "tideline-") {

@@ -31,7 +31,9 @@ const rootPackage = "github.com/tideline-io/tideline"
 
 // manifests are the parts of config/ that the operator needs in a cluster when it runs outside of it, in the order in which
 // they are created.
-var manifests = []string{"manager/namespace.yaml", "crd/bases/*.yaml", "scheduling/*.yaml", "pool/*.yaml", "rbac/*.yaml"}
+var manifests = []string{
+	"manager/namespace.yaml", "crd/bases/*.yaml", "scheduling/*.yaml", "pool/*.yaml", "rbac/*.yaml", "guard/*.yaml",
+}
 
 // Install creates what `kubectl apply -k config/default` does except the operator's Deployment, and waits until the API
 // server serves the CRDs. Where Volcano is missing, there is no Queue to create.
