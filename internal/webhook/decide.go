@@ -104,8 +104,13 @@ func refuseJob(job *v1alpha1.ElasticTrainingJob, conditions []metav1.Condition, 
 	}
 	d.Refused = append(d.Refused, trainingpod.CheckJobGrace(spec, rules.Config.Limits)...)
 	claimed := rules.countClaims(&spec.Template.Spec)
-	d.checkCaps(job, claimed, rules)
-	d.checkBudgets(job, claimed.Resources, rules)
+	if len(spec.Template.Spec.Containers) > 0 {
+		core := trainingpod.CoreCounted(job, spec.MinReplicas, rules.Config.Sharing, claimed.Resources)
+		model := admission.ModelOf(spec.Accelerator, &spec.Template.Spec, rules.Config.Accelerators)
+		d.checkClaims(claimed, rules)
+		d.checkCaps(admission.LimitsOf(rules.Profile), core, model, spec.MinReplicas, rules)
+		d.checkBudgets(spec.Owner, core, rules)
+	}
 	return d.Refused
 }
 
@@ -128,6 +133,10 @@ func refuseMerge(spec *v1alpha1.MergeJobSpec, conditions []metav1.Condition, rul
 		d.Refused = append(d.Refused, trainingpod.CheckMergeQoS(spec, tier)...)
 	}
 	d.Refused = append(d.Refused, trainingpod.CheckMergeGrace(spec, rules.Config.Limits)...)
+	core := trainingpod.MergeCounted(spec, max(spec.MinReplicas, 1), rules.Config.Sharing)
+	model := admission.ModelOf(nil, &spec.Template.Spec, rules.Config.Accelerators)
+	d.checkCaps(admission.LimitsOf(rules.Profile).InOtherQueues(), core, model, spec.MinReplicas, rules)
+	d.checkBudgets(spec.Owner, core, rules)
 	d.checkPool(spec.Pool, rules)
 	d.checkStore(&spec.Store, rules.Config.Merges)
 	if s := spec.Schedule; s != nil && s.Cron != "" {
@@ -167,67 +176,40 @@ func (d *Decision) limitTierAndSize(
 	return found, fine
 }
 
-// checkCaps refuses a training whose core exceeds a cap of the profile by itself, or whose devices cannot be counted: it
-// could never start. Claims that do not exist yet may come, and the planner counts them then.
-func (d *Decision) checkCaps(job *v1alpha1.ElasticTrainingJob, claimed deviceclaim.Counted, rules Rules) {
-	limits := admission.LimitsOf(rules.Profile)
-	if !limits.HasLimits() || len(job.Spec.Template.Spec.Containers) == 0 {
-		return
-	}
-	if len(claimed.Unknown) > 0 {
+// checkClaims refuses a training whose devices cannot be counted where its profile limits what jobs hold: it could never start.
+// Claims that do not exist yet may come, and the planner counts them then.
+func (d *Decision) checkClaims(claimed deviceclaim.Counted, rules Rules) {
+	if len(claimed.Unknown) > 0 && admission.LimitsOf(rules.Profile).HasLimits() {
 		d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "template", "spec", "resourceClaims"), fmt.Sprintf(
 			"profile %s limits what jobs hold, and how many accelerators a worker claims is unknown: %s: claim a number of devices of a "+
 				"listed class, or ask an administrator to list the class", rules.Profile.Name, claimed.DescribeUnknown())))
 	}
-	model := ""
-	if a := job.Spec.Accelerator; a != nil && len(a.Models) == 1 {
-		model = a.Models[0]
-	}
-	counted := trainingpod.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing, claimed.Resources)
-	core := admission.MilliAmountsOf(counted)
-	if limit, asked := limits.NeverFits(core, model); limit != nil {
-		d.refuse(field.NewPath("spec", "minReplicas"), job.Spec.MinReplicas, limit.TooLarge(asked, rules.Profile.Name)+
+}
+
+// checkCaps refuses a gang that exceeds a cap of the profile by itself: it could never start.
+func (d *Decision) checkCaps(limits admission.Limits, core corev1.ResourceList, model string, pods int32, rules Rules) {
+	if limit, asked := limits.NeverFits(admission.MilliAmountsOf(core), model); limit != nil {
+		d.refuse(field.NewPath("spec", "minReplicas"), pods, limit.TooLarge(asked, rules.Profile.Name)+
 			": lower minReplicas, or ask an administrator to raise the limit")
 	}
 }
 
-// checkBudgets refuses a training of a user who has used up a budget with onExceeded: Deny.
-func (d *Decision) checkBudgets(job *v1alpha1.ElasticTrainingJob, claimed corev1.ResourceList, rules Rules) {
-	if rules.Profile == nil || len(job.Spec.Template.Spec.Containers) == 0 {
-		return
-	}
-	core := trainingpod.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing, claimed)
+// checkBudgets refuses accelerators to a user who has used up a budget with onExceeded: Deny.
+func (d *Decision) checkBudgets(user string, core corev1.ResourceList, rules Rules) {
 	if rules.Config.AcceleratorsAmong(core) == 0 {
 		return
 	}
-	if none := withoutHours(rules.Profile); none != nil {
+	switch o := admission.BudgetUsedUp(rules.Profile, user, v1alpha1.ExceededDeny); {
+	case o == nil:
+	case o.User == "":
 		d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
 			"profile %s gives users no accelerator hours in %s: remove the accelerators, or ask an administrator for hours",
-			rules.Profile.Name, text.FormatDuration(none.Window.Duration))))
-		return
+			rules.Profile.Name, text.FormatDuration(o.Window.Duration))))
+	default:
+		d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
+			"%s has used %d of %d accelerator hours in %[5]s (profile %[4]s): wait until enough of them are older than %[5]s, or ask an "+
+				"administrator for more", o.User, o.UsedHours, o.MaxHours, rules.Profile.Name, text.FormatDuration(o.Window.Duration))))
 	}
-	for _, o := range rules.Profile.Status.OverBudget {
-		if o.User == job.Spec.Owner && o.OnExceeded == v1alpha1.ExceededDeny {
-			d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
-				"%s has used %d of %d accelerator hours in %[5]s (profile %[4]s): wait until enough of them are older than %[5]s, or ask an "+
-					"administrator for more", o.User, o.UsedHours, o.MaxHours, rules.Profile.Name, text.FormatDuration(o.Window.Duration))))
-			return
-		}
-	}
-}
-
-// withoutHours is a budget of zero hours; nil for none. It refuses every user, also one who has used nothing and so is in no
-// status.
-func withoutHours(profile *v1alpha1.ResourceQuotaProfile) *v1alpha1.HourCap {
-	if profile.Spec.Caps == nil {
-		return nil
-	}
-	for i := range profile.Spec.Caps.AcceleratorHours {
-		if h := &profile.Spec.Caps.AcceleratorHours[i]; h.PerUser == 0 && h.OnExceeded == v1alpha1.ExceededDeny {
-			return h
-		}
-	}
-	return nil
 }
 
 // checkPool checks the pool against the operator's configuration and the profile.

@@ -2,9 +2,13 @@ package webhook
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -143,4 +147,60 @@ func TestWhatAMergeClaims(t *testing.T) {
 	local := mergeSpec()
 	local.Store = v1alpha1.ModelStore{Type: v1alpha1.StoreFile, File: &v1alpha1.FileStore{Path: "/stores/ctr"}}
 	g.Expect(DecideMerge(local, by, Rules{Config: config.DefaultConfiguration()}).Claims).To(BeEmpty(), "a folder has no Secret")
+}
+
+func TestMergesKeepCapsAndBudgets(t *testing.T) {
+	gpus := func(n string) corev1.ResourceList {
+		return corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(n)}
+	}
+	for name, c := range map[string]struct {
+		pods int32
+		edit func(*v1alpha1.ResourceQuotaProfile, *v1alpha1.MergeJobSpec)
+		says string
+	}{
+		"as many as a job may have": {1, nil, ""},
+		"more than a job may have": {2, nil, "spec.minReplicas: Invalid value: 2: The job asks for at least 16 nvidia.com/gpu, and " +
+			"profile ads lets a job hold at most 8 nvidia.com/gpu: lower minReplicas, or ask an administrator to raise the limit"},
+		"more than a user may have of a model": {1, func(p *v1alpha1.ResourceQuotaProfile, s *v1alpha1.MergeJobSpec) {
+			p.Spec.Caps.PerUser = []v1alpha1.ResourceCap{{Resource: "nvidia.com/gpu", Model: "A100", Max: resource.MustParse("4")}}
+			s.Template.Spec.NodeSelector = map[string]string{"nvidia.com/gpu.product": "A100"}
+		}, "spec.minReplicas: Invalid value: 1: The job asks for at least 8 nvidia.com/gpu (A100), and profile ads lets a user hold " +
+			"at most 4 nvidia.com/gpu (A100): lower minReplicas, or ask an administrator to raise the limit"},
+		"more than the profile's own Queue may have, in which no merge is": {1,
+			func(p *v1alpha1.ResourceQuotaProfile, _ *v1alpha1.MergeJobSpec) { p.Spec.Queue.Capability = gpus("2") }, ""},
+		"of a user without budget": {1, func(p *v1alpha1.ResourceQuotaProfile, _ *v1alpha1.MergeJobSpec) {
+			p.Status.OverBudget = []v1alpha1.OverBudget{{
+				User: "alice", UsedHours: 12, MaxHours: 10, Window: metav1.Duration{Duration: time.Hour}, OnExceeded: v1alpha1.ExceededDeny,
+			}}
+		}, "spec.owner: Forbidden: alice has used 12 of 10 accelerator hours in 1h (profile ads): wait until enough of them are older " +
+			"than 1h, or ask an administrator for more"},
+		"of a user who may wait": {1, func(p *v1alpha1.ResourceQuotaProfile, _ *v1alpha1.MergeJobSpec) {
+			p.Status.OverBudget = []v1alpha1.OverBudget{{User: "alice", OnExceeded: v1alpha1.ExceededQueue}}
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			profile := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}
+			profile.Spec.Caps = &v1alpha1.ProfileCaps{
+				PerJob: []v1alpha1.ResourceCap{{Resource: "nvidia.com/gpu", Max: resource.MustParse("8")}},
+				AcceleratorHours: []v1alpha1.HourCap{{
+					Window: metav1.Duration{Duration: time.Hour}, PerUser: 10, OnExceeded: v1alpha1.ExceededDeny,
+				}},
+			}
+			spec := mergeSpec()
+			spec.Owner, spec.MinReplicas = "alice", c.pods
+			spec.Template.Spec.Containers = []corev1.Container{{Name: "merge", Resources: corev1.ResourceRequirements{Limits: gpus("8")}}}
+			if c.edit != nil {
+				c.edit(profile, spec)
+			}
+			cfg := config.DefaultConfiguration()
+			cfg.Merges.Endpoints = []string{"aws"}
+			d := DecideMerge(spec, Creation{User: "alice"}, Rules{Config: cfg, Profile: profile})
+			if c.says == "" {
+				g.Expect(d.Refused).To(BeEmpty())
+				return
+			}
+			g.Expect(d.Refused.ToAggregate()).To(MatchError(c.says))
+		})
+	}
 }

@@ -153,7 +153,8 @@ func (t *teams) addClaimant(ctx context.Context, key types.NamespacedName, job *
 	owner := ownership.OfTraining(job, !cfg.Webhooks.Enabled)
 	team.claimants[key] = &admission.Claimant{
 		Job: key, User: owner.User, Priority: t.c.tierOf(job).Priority, Standing: admission.StandingOf(team.profile, owner),
-		Ask: admission.AskOf(job), Created: job.CreationTimestamp.Time, Since: since, Model: modelOf(job, cfg.Accelerators),
+		Ask: admission.AskOf(job), Created: job.CreationTimestamp.Time, Since: since,
+		Model:       admission.ModelOf(job.Spec.Accelerator, &job.Spec.Template.Spec, cfg.Accelerators),
 		Asks:        asks,
 		InQueue:     queue == team.profile.Name,
 		Core:        admission.MilliAmountsOf(core),

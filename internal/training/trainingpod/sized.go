@@ -52,6 +52,11 @@ func MergeRequests(job *v1alpha1.MergeJob, n int32) corev1.ResourceList {
 	return sumRequests(n, !OwnMergeMaster(job), func(i int32) corev1.ResourceList { return PodRequests(MergeSpec(job, i)) })
 }
 
+// MergeCounted is what n pods of a merge ask for by its template, as caps and budgets count it: see CountedRequests.
+func MergeCounted(spec *v1alpha1.MergeJobSpec, n int32, sharing config.Sharing) corev1.ResourceList {
+	return sumRequests(n, true, func(int32) corev1.ResourceList { return CountedRequests(&spec.Template.Spec, sharing, nil) })
+}
+
 // CoreRequests is what the first n workers of a job ask for together.
 func CoreRequests(job *v1alpha1.ElasticTrainingJob, n int32) corev1.ResourceList {
 	return CoreCounted(job, n, nil, nil)

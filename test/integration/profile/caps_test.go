@@ -15,9 +15,10 @@ import (
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
-var _ = Describe("Caps", Serial, func() {
-	const waits = v1alpha1.ReasonQuotaExceeded
+// waits is the reason of what a limit of a profile keeps from running.
+const waits = v1alpha1.ReasonQuotaExceeded
 
+var _ = Describe("Caps", Serial, func() {
 	It("behaviour 5: a user at the cap waits with the figures, in order, and starts when the first ends", func() {
 		ads := newTeam("ads")
 		profile(testutil.Profile("ads").PerUser(8))
@@ -117,6 +118,25 @@ var _ = Describe("Caps", Serial, func() {
 		ads.DeleteJob("job-0")
 		Eventually(ads.Fetch("job-2")).Should(testutil.Train(2))
 		Consistently(ads.Fetch("job-3")).WithTimeout(several).Should(testutil.Wait(waits))
+	})
+})
+
+var _ = Describe("T11: merges", Serial, func() {
+	It("do not pass a cap of their team, also where no webhook refused them", func(ctx SpecContext) {
+		ads := newTeam("ads")
+		profile(testutil.Profile("ads").PerUser(8))
+		merge := testutil.Merge("large").In(ads.Namespace).With(func(s *v1alpha1.MergeJobSpec) {
+			s.Owner, s.Pool, s.MinReplicas, s.MaxReplicas = "alice", "tideline-merge", 2, 2
+			s.Store = v1alpha1.ModelStore{Type: v1alpha1.StoreS3, Prefix: "a", S3: &v1alpha1.S3Store{
+				Bucket: "models", Endpoint: "https://s3.example", CredentialsRef: v1alpha1.ObjectRef{Name: "none"},
+			}}
+			s.Template.Spec.Containers[0].Resources.Limits = gpus(8)
+		}).Obj()
+		ads.Create(merge)
+		Eventually(ads.FetchMerge("large")).Should(HaveField("Status.Reason", waits))
+		Expect(ads.ReadMerge("large").Status.Message).To(HavePrefix("The job asks for at least 16 nvidia.com/gpu, and profile ads lets " +
+			"a user hold at most 8 nvidia.com/gpu."))
+		Expect(ads.MergePods(ctx, "large")).To(BeEmpty(), "it runs nothing")
 	})
 })
 

@@ -1,4 +1,4 @@
-package arbiter
+package admission
 
 import (
 	"maps"
@@ -11,14 +11,13 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
-// modelOf is the model that a job asks for, by its accelerator or by what its template demands of the labels of nodes. It is
-// empty for a job that names none or several: its workers count by the nodes they are on.
-func modelOf(job *v1alpha1.ElasticTrainingJob, accelerators config.Accelerators) string {
+// ModelOf is the model of accelerator that a gang asks for, by its accelerator (nil for none) or by what the template of its pods
+// demands of the labels of nodes. It is empty for a gang that names none or several: its pods count by the nodes they are on.
+func ModelOf(a *v1alpha1.Accelerator, spec *corev1.PodSpec, accelerators config.Accelerators) string {
 	var allowed []sets.Set[string] // one for each demand: the models that meet it
-	if a := job.Spec.Accelerator; a != nil && len(a.Models) > 0 {
+	if a != nil && len(a.Models) > 0 {
 		allowed = append(allowed, sets.New(a.Models...))
 	}
-	spec := &job.Spec.Template.Spec
 	for _, label := range slices.Compact(slices.Sorted(maps.Values(accelerators))) {
 		if value, named := spec.NodeSelector[label]; named {
 			allowed = append(allowed, sets.New(value))
