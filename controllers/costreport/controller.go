@@ -75,7 +75,8 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) err
 		return err
 	}
 	r := &Reconciler{
-		Dependencies: shared, client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(),
+		Dependencies: shared, client: mgr.GetClient(), applier: kube.NewApplier(mgr),
+		live:     kube.PatientReader{Reader: mgr.GetAPIReader()},
 		recorder: mgr.GetEventRecorder("tideline"), config: cfg, guard: g, metrics: newMetrics(), now: time.Now,
 	}
 	if err := r.metrics.register(); err != nil {
