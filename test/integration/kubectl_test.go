@@ -70,8 +70,10 @@ var _ = Describe("kubectl", func() {
 		), "the columns of `kubectl get etj`")
 		wide := table(kubectl(s, "get", "tideline", "-o", "wide"))
 		Expect(wide).To(HaveLen(3), "the category lists both jobs")
-		Expect(wide[0][8:]).To(Equal([]string{"OWNER", "ACCELERATORS", "WAIT", "SIZED", "PROGRESS", "STEPS/S", "LEFT", "MESSAGE"}), "wide adds columns")
-		Expect(wide[1][8:]).To(HaveExactElements("alice@example.com", "2", MatchRegexp(`^\d+$`), "", "", "", "", "All 2 workers ready."),
+		Expect(wide[0][8:]).To(Equal(
+			[]string{"OWNER", "ACCELERATORS", "WAIT", "SIZED", "PROGRESS", "STEPS/S", "LEFT", "MESSAGE"}), "wide adds columns")
+		Expect(wide[1][8:]).To(HaveExactElements(
+			"alice@example.com", "2", MatchRegexp(`^\d+$`), "", "", "", "", "All 2 workers ready."),
 			"with their values")
 		Expect(wide[2][8]).To(BeEmpty(), "an owner that nobody named")
 		unchecked := testutil.HaveCondition(v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff)

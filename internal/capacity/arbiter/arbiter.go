@@ -201,7 +201,9 @@ func (a *Arbiter) Start(ctx context.Context) error {
 // EvaluateAt evaluates once as of a time, and installs the verdicts. It is for programs whose clock is their own, which call it
 // instead of Start. It returns the trainings whose verdicts changed, and after what time one changes though nothing else does;
 // zero for never.
-func (a *Arbiter) EvaluateAt(ctx context.Context, now time.Time) (changed []types.NamespacedName, again time.Duration, err error) {
+func (a *Arbiter) EvaluateAt(
+	ctx context.Context, now time.Time,
+) (changed []types.NamespacedName, again time.Duration, err error) {
 	woken, again, err := a.decide(ctx, now)
 	return woken.jobs, again, err
 }

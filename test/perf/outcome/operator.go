@@ -227,7 +227,9 @@ func (o *operator) wake(key types.NamespacedName, at time.Duration) {
 	})
 }
 
-func (o *operator) write(key types.NamespacedName, t *trainee, seen *jobstate.Observed, wanted *v1alpha1.ElasticTrainingJobStatus) {
+func (o *operator) write(
+	key types.NamespacedName, t *trainee, seen *jobstate.Observed, wanted *v1alpha1.ElasticTrainingJobStatus,
+) {
 	pace := training.PaceOf(&t.object.Status, wanted)
 	if pace == statuspace.Never {
 		o.pacer.NoteAgreement(key)

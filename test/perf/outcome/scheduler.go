@@ -81,7 +81,7 @@ func (v *volcano) stop() error { return errors.Join(v.in.Close(), v.command.Wait
 // buildVolcano builds the program into a folder, and returns its path and that of Volcano's module. It adds to a copy of a module
 // what no proxy serves of it, as the local cluster does.
 func buildVolcano(ctx context.Context, folder string) (path, module string, err error) {
-	served, err := goCommand(ctx, program, "mod", "download", "-json", amended)
+	served, err := goCommand(ctx, "mod", "download", "-json", amended)
 	if err != nil {
 		return "", "", err
 	}
@@ -106,19 +106,20 @@ func buildVolcano(ctx context.Context, folder string) (path, module string, err 
 		}
 	}
 	path = filepath.Join(folder, "volcano")
-	if _, err := goCommand(ctx, program, "mod", "edit", "-replace="+amended+"="+source, goMod); err != nil {
+	if _, err := goCommand(ctx, "mod", "edit", "-replace="+amended+"="+source, goMod); err != nil {
 		return "", "", err
 	}
-	if _, err := goCommand(ctx, program, "build", "-modfile="+goMod, "-o", path, "."); err != nil {
+	if _, err := goCommand(ctx, "build", "-modfile="+goMod, "-o", path, "."); err != nil {
 		return "", "", err
 	}
-	module, err = goCommand(ctx, program, "list", "-m", "-modfile="+goMod, "-f", "{{.Dir}}", "volcano.sh/volcano")
+	module, err = goCommand(ctx, "list", "-m", "-modfile="+goMod, "-f", "{{.Dir}}", "volcano.sh/volcano")
 	return path, strings.TrimSpace(module), err
 }
 
-func goCommand(ctx context.Context, folder string, args ...string) (string, error) {
+// goCommand runs the go command in the folder of the program, and returns what it prints.
+func goCommand(ctx context.Context, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, "go", args...)
-	c.Dir = folder
+	c.Dir = program
 	var problem strings.Builder
 	c.Stderr = &problem
 	out, err := c.Output()

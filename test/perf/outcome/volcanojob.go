@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,8 +14,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
-// volcanoJobs runs trainings as the controller of Volcano Jobs does: all pods of replicas in a PodGroup of minAvailable, and a new
-// pod for each that was evicted.
+// volcanoJobs runs trainings as the controller of Volcano Jobs does: all pods of replicas in a PodGroup of minAvailable, and a
+// new pod for each that was evicted.
 type volcanoJobs struct {
 	*cluster
 
@@ -58,7 +59,7 @@ func newQueue(team string, part float64) client.Object {
 	content := map[string]any{
 		"metadata": map[string]any{"name": team},
 		"spec": map[string]any{
-			"weight": deserved, "reclaimable": true, "deserved": map[string]any{string(gpu): fmt.Sprint(deserved)},
+			"weight": deserved, "reclaimable": true, "deserved": map[string]any{string(gpu): strconv.FormatInt(deserved, 10)},
 		},
 		"status": map[string]any{"state": gang.QueueOpen},
 	}

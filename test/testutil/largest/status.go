@@ -41,7 +41,8 @@ func Status() v1alpha1.ElasticTrainingJobStatus {
 		Targeted: true, Selector: v1alpha1.LabelJob + "=" + ref.Name, Restarts: 99,
 		Incident: &v1alpha1.Incident{Number: 99, Time: at}, Progress: 1_000_000_000,
 		Training: &v1alpha1.TrainingProgress{
-			Step: 1e15, Total: 1e15, CheckpointStep: ptr.To[int64](1e15), Progress: "100%", StepsPerSecond: "0.00028", TimeLeft: "3649d18h",
+			Step: 1e15, Total: 1e15, CheckpointStep: ptr.To[int64](1e15), Progress: "100%",
+			StepsPerSecond: "0.00028", TimeLeft: "3649d18h",
 		},
 		LastFailure: &v1alpha1.WorkerFailure{
 			Worker: 4095, Time: at, ExitCode: 137, Reason: "OOMKilled", InPlace: true, LostSince: &at,
