@@ -36,7 +36,8 @@ func aboveCap(t *state) *obstacle {
 		asked, t.job.Profile.Name) + ". Lower minReplicas, or ask an administrator to raise the limit."}
 }
 
-// budgetUsedUp keeps a merge with accelerators out of the line while its owner has used up a budget. A run that has begun goes on.
+// budgetUsedUp keeps a merge with accelerators out of the line while its owner has used up a budget. A run that has begun goes
+// on.
 func budgetUsedUp(t *state) *obstacle {
 	over := admission.BudgetUsedUp(t.job.Profile, t.owner().User, v1alpha1.ExceededQueue, v1alpha1.ExceededDeny)
 	if over == nil ||

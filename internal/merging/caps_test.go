@@ -69,8 +69,8 @@ func TestMergesWaitForBudgets(t *testing.T) {
 	}
 	w.settle()
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonQuotaExceeded))
-	g.Expect(m.status().Message).To(Equal("alice has used 12 of 10 accelerator hours in 24h (profile ads). The merge joins the line " +
-		"by itself when enough of them are older than 24h."))
+	g.Expect(m.status().Message).To(Equal("alice has used 12 of 10 accelerator hours in 24h (profile ads). The merge joins the " +
+		"line by itself when enough of them are older than 24h."))
 	g.Expect(m.status().Run).To(BeNil())
 
 	m.profile.Status.OverBudget = nil

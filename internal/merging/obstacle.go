@@ -33,8 +33,8 @@ type obstacle struct {
 func (t *merge) findObstacle() *obstacle {
 	for _, check := range []func(*state) *obstacle{
 		duplicateModel, suspendedByUser, invalidSpec, unknownTier, tierNotAllowed, qosNotMet, limitExceeded,
-		aboveCap, graceTooLong, poolNotAllowed, badSchedule, uncountableRequests, predecessorLeaving, storeTrouble, hasMerged, backingOff,
-		notDue, budgetUsedUp, awaitingApproval, neverFits, poolShut, keptAside,
+		aboveCap, graceTooLong, poolNotAllowed, badSchedule, uncountableRequests, predecessorLeaving, storeTrouble, hasMerged,
+		backingOff, notDue, budgetUsedUp, awaitingApproval, neverFits, poolShut, keptAside,
 	} {
 		if o := check(t.state); o != nil {
 			t.d.ReadStore = t.d.ReadStore || o.reason == v1alpha1.ReasonReadingStore

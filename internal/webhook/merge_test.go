@@ -172,8 +172,8 @@ func TestMergesKeepCapsAndBudgets(t *testing.T) {
 			p.Status.OverBudget = []v1alpha1.OverBudget{{
 				User: "alice", UsedHours: 12, MaxHours: 10, Window: metav1.Duration{Duration: time.Hour}, OnExceeded: v1alpha1.ExceededDeny,
 			}}
-		}, "spec.owner: Forbidden: alice has used 12 of 10 accelerator hours in 1h (profile ads): wait until enough of them are older " +
-			"than 1h, or ask an administrator for more"},
+		}, "spec.owner: Forbidden: alice has used 12 of 10 accelerator hours in 1h (profile ads): wait until enough of them are " +
+			"older than 1h, or ask an administrator for more"},
 		"of a user who may wait": {1, func(p *v1alpha1.ResourceQuotaProfile, _ *v1alpha1.MergeJobSpec) {
 			p.Status.OverBudget = []v1alpha1.OverBudget{{User: "alice", OnExceeded: v1alpha1.ExceededQueue}}
 		}, ""},

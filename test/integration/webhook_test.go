@@ -75,7 +75,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 			Expect(pod.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationOwner, alice), "the worker's annotation")
 			Expect(pod.Labels).To(HaveKeyWithValue(v1alpha1.LabelOwnerHash, "ff8d9819fc0e12bf"), "the worker's label")
 		}
-		Expect(table(kubectl(s, "get", "etj", "-o", "wide"))).To(HaveEach(HaveLen(13)), "wide has the owner")
+		Expect(table(kubectl(s, "get", "etj", "-o", "wide"))).To(HaveEach(HaveLen(16)), "wide has the owner")
 
 		Expect(as(s, deployer, "edit").Create(s.Context(), s.Job("b").Obj(), client.DryRunAll)).To(Succeed(), "CI creates one")
 		Expect(as(s, deployer, "edit").Create(s.Context(), s.Job("c").Owner(deployer).Obj())).To(Succeed(), "one may name oneself")

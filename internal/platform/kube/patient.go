@@ -10,8 +10,8 @@ import (
 )
 
 // PatientReader reads an object up to three times, within a second, while the API server says that it could not answer. It is for
-// a step that reads several objects: if a fifth of the answers fails, half of such steps fail without it, and each failure doubles
-// the time to the next.
+// a step that reads several objects: if a fifth of the answers fails, half of such steps fail without it, and each failure
+// doubles the time to the next.
 type PatientReader struct{ client.Reader }
 
 // Get is [client.Reader]'s. It returns the last error.

@@ -59,5 +59,5 @@ func TestPatientReaderEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := PatientReader{&failing{}}.Get(ctx, client.ObjectKey{Name: "mail"}, &corev1.Secret{})
-	g.Expect(err).NotTo(BeNil(), "what was not read is no object")
+	g.Expect(err).To(HaveOccurred(), "what was not read is no object")
 }

@@ -134,8 +134,8 @@ var _ = Describe("T11: merges", Serial, func() {
 		}).Obj()
 		ads.Create(merge)
 		Eventually(ads.FetchMerge("large")).Should(HaveField("Status.Reason", waits))
-		Expect(ads.ReadMerge("large").Status.Message).To(HavePrefix("The job asks for at least 16 nvidia.com/gpu, and profile ads lets " +
-			"a user hold at most 8 nvidia.com/gpu."))
+		Expect(ads.ReadMerge("large").Status.Message).To(HavePrefix("The job asks for at least 16 nvidia.com/gpu, and profile ads " +
+			"lets a user hold at most 8 nvidia.com/gpu."))
 		Expect(ads.MergePods(ctx, "large")).To(BeEmpty(), "it runs nothing")
 	})
 })
