@@ -30,7 +30,13 @@ const (
 	// logAgain is after what time a log is opened again that ended, logRetry one that could not be read, and logForbidden one that
 	// the operator may not read.
 	logAgain, logRetry, logForbidden = 2 * time.Second, 10 * time.Second, time.Minute
+	// mostLogs is how many logs of one namespace are followed at a time. Each is a stream and its buffers, and a user may create
+	// any number of jobs.
+	mostLogs = 500
 )
+
+// errCrowded is for a training beyond the logs that are followed in its namespace.
+var errCrowded = fmt.Errorf("it is not followed, because %d logs of the namespace are", mostLogs)
 
 // trainings follow what worker 0 of jobs with spec.progress says of its steps, in memory. Only the operator that reconciles has
 // any. A restart of the operator loses no more than the GPU time of the past, and learns the pace from the last lines.
@@ -46,6 +52,8 @@ type trainings struct {
 
 	mu   sync.Mutex
 	jobs map[types.NamespacedName]*followed
+	// logs is how many are followed, by namespace.
+	logs map[string]int
 	// gone is the GPU time of jobs that have ended, by queue.
 	gone map[string]progress.Totals
 }
@@ -73,7 +81,7 @@ type followed struct {
 func newTrainings(live context.Context, now func() time.Time) *trainings {
 	return &trainings{
 		live: live, now: now, wakes: make(chan event.GenericEvent), again: logAgain, retry: logRetry, forbidden: logForbidden,
-		jobs: map[types.NamespacedName]*followed{}, gone: map[string]progress.Totals{},
+		jobs: map[types.NamespacedName]*followed{}, logs: map[string]int{}, gone: map[string]progress.Totals{},
 	}
 }
 
@@ -105,16 +113,16 @@ func (t *trainings) observe(
 		t.jobs[key] = f
 	}
 	if id := st.Attempt.ID(); f.attempt != id {
-		f.leave()
+		t.leave(f)
 		f.attempt, f.meter, f.told, f.workers = id, progress.Meter{Account: f.meter.Account}, false, 0
 	}
 	f.queue, f.factor, f.shown = queue, job.Spec.Progress.Stall.Factor, st.Training
 	f.meter.Account.NoteGPUs(gpus, t.now())
 	master := f.noteWorkers(workers)
 	if master == nil || jobstate.IsStopped(st) {
-		f.leave()
+		t.leave(f)
 	} else if f.pod != master.UID {
-		f.leave()
+		t.leave(f)
 		t.begin(key, f, job, master)
 	}
 	figures, known := f.meter.ReadFigures(f.factor, t.now())
@@ -158,9 +166,12 @@ func (f *followed) noteWorkers(workers []podstate.Worker) (master *podstate.Work
 }
 
 // leave ends to follow a pod.
-func (f *followed) leave() {
+func (t *trainings) leave(f *followed) {
 	if f.stop != nil {
 		f.stop()
+		if t.logs[f.job.Namespace]--; t.logs[f.job.Namespace] == 0 {
+			delete(t.logs, f.job.Namespace)
+		}
 	}
 	f.pod, f.stop = "", nil
 }
@@ -169,12 +180,17 @@ func (f *followed) leave() {
 func (t *trainings) begin(
 	key types.NamespacedName, f *followed, job *v1alpha1.ElasticTrainingJob, master *podstate.Worker,
 ) {
-	ctx, stop := context.WithCancel(t.live)
-	f.pod, f.stop = master.UID, stop
 	containers := job.Spec.Template.Spec.Containers
 	if len(containers) == 0 {
 		return
 	}
+	if t.logs[key.Namespace] >= mostLogs {
+		go t.ignore(t.live, f, errCrowded) // once this observation has let go of the lock; a later one tries again
+		return
+	}
+	t.logs[key.Namespace]++
+	ctx, stop := context.WithCancel(t.live) //nolint:gosec // leave calls stop
+	f.pod, f.stop = master.UID, stop
 	container := containers[rendezvous.TrainerIndex(containers)].Name
 	go t.follow(ctx, f, key.Namespace, rendezvous.WorkerName(job.Name, 0), container)
 }
@@ -281,7 +297,7 @@ func (t *trainings) drop(job types.NamespacedName) {
 	if f == nil {
 		return
 	}
-	f.leave()
+	t.leave(f)
 	f.meter.Account.NoteGPUs(0, t.now())
 	t.gone[f.queue] = t.gone[f.queue].AddTotals(f.meter.Account.ReadTotals(t.now()))
 	delete(t.jobs, job)

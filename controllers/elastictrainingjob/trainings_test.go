@@ -280,6 +280,25 @@ func TestAMissingRightIsToldOnce(t *testing.T) {
 	g.Eventually(s.server.opened).Should(Receive(&stream), "it is tried again")
 }
 
+func TestOneNamespaceHasABoundedNumberOfLogs(t *testing.T) {
+	g, s := NewWithT(t), newStage(t)
+	s.logs[s.job.Namespace] = mostLogs
+	s.look("a")
+	s.look("a")
+	g.Eventually(s.told).Should(HaveExactElements(ContainSubstring("not followed, because 500 logs of the namespace are")))
+	g.Expect(s.server.requests()).To(BeEmpty())
+	s.trainings.mu.Lock()
+	s.logs[s.job.Namespace]--
+	s.trainings.mu.Unlock()
+	s.look("a")
+	g.Eventually(s.server.opened).Should(Receive(), "it has the place of another")
+	s.job.Spec.Progress = nil
+	s.look("a")
+	s.trainings.mu.Lock()
+	defer s.trainings.mu.Unlock()
+	g.Expect(s.logs).To(HaveKeyWithValue(s.job.Namespace, mostLogs-1), "and gives it back")
+}
+
 func TestAChattyLogIsClosed(t *testing.T) {
 	g := NewWithT(t)
 	flood := strings.NewReader(strings.Repeat(line(1, "x"+strings.Repeat("y", 4000)), 3000))

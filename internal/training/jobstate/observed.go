@@ -60,7 +60,7 @@ type Observed struct {
 	// measured. Measurements is how many there were.
 	MeasuredOutage time.Duration
 	Measurements   int
-	// Trained is what the present attempt said of its steps; nil if it said nothing, or nobody follows it.
+	// Trained is what the present attempt said of its steps; nil if it said nothing, or its log is not followed.
 	Trained *progress.Figures
 }
 

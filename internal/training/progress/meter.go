@@ -31,7 +31,7 @@ type Meter struct {
 	arrived time.Time // of the last report, by the operator
 	// fresh is true until the first step since the training started or was disturbed.
 	fresh bool
-	// deaf is true while nobody listens.
+	// deaf is true while no log is open.
 	deaf bool
 	// interval is the usual time between two reports, and perStep the usual time of a step; intervals is how many they come from.
 	interval, perStep time.Duration
@@ -81,11 +81,11 @@ func (m *Meter) noteSteps(step int64, at time.Time) {
 		m.Account.noteSteps(step, min(pause, m.mostFor(steps)))
 		m.learn(pause, steps)
 	default:
-		m.Account.noteSteps(step, min(max(pause, 0), time.Duration(steps)*m.perStep))
+		m.Account.noteSteps(step, min(max(pause, 0), m.usualFor(steps)))
 	}
 }
 
-// NoteDisturbance notes that workers came or went, or restarted: until the next step nobody knows how long it takes.
+// NoteDisturbance notes that workers came or went, or restarted: how long a step takes is unknown until the next.
 func (m *Meter) NoteDisturbance() {
 	m.fresh = m.heard
 	m.forgetPace()
@@ -120,12 +120,20 @@ func (m *Meter) learn(pause time.Duration, steps int64) {
 	m.intervals++
 }
 
-// mostFor is the longest that so many steps count for.
-func (m *Meter) mostFor(steps int64) time.Duration {
-	if m.intervals == 0 || m.perStep > longestInterval/time.Duration(2*steps) {
+// usualFor is how long so many steps usually take, the longest interval at most: a line may say 1e15 steps.
+func (m *Meter) usualFor(steps int64) time.Duration {
+	if m.perStep > longestInterval/time.Duration(steps) {
 		return longestInterval
 	}
-	return 2 * time.Duration(steps) * m.perStep
+	return time.Duration(steps) * m.perStep
+}
+
+// mostFor is the longest that so many steps count for.
+func (m *Meter) mostFor(steps int64) time.Duration {
+	if m.intervals == 0 {
+		return longestInterval
+	}
+	return min(2*m.usualFor(steps), longestInterval)
 }
 
 // Figures are what is known of a training now.
@@ -166,7 +174,7 @@ func (m *Meter) ReadFigures(factor int32, now time.Time) (f Figures, known bool)
 }
 
 // Patience is how long the training may say nothing now before that is a hang; armed is false while none can be told: before its
-// first steps, while it evaluates or saves, after its last step, when workers came or went, and while nobody listens.
+// first steps, while it evaluates or saves, after its last step, when workers came or went, and while no log is open.
 func (m *Meter) Patience(factor int32) (limit time.Duration, armed bool) {
 	if factor == 0 {
 		factor = DefaultFactor

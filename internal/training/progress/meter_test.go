@@ -145,3 +145,22 @@ func BenchmarkLine(b *testing.B) {
 		}
 	}
 }
+
+func TestAnAbsurdLineMovesNoFigureOfOthers(t *testing.T) {
+	m, at := &Meter{}, time.Unix(1_700_000_000, 0)
+	m.Account.NoteGPUs(8, at)
+	say := func(step int64, phase Phase) {
+		at = at.Add(time.Second)
+		if err := m.NoteReport(Report{Step: step, Checkpoint: step, Phase: phase}, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for step := range int64(10) {
+		say(step, PhaseTrain)
+	}
+	say(10, PhaseEvaluate)
+	say(12_000_000_000, PhaseTrain) // times a second, this is beyond what a time.Duration holds
+	if got := m.Account.ReadTotals(at); got.Kept < 0 || got.Kept > got.Held {
+		t.Errorf("%.0f of %.0f GPU-seconds are kept", got.Kept, got.Held)
+	}
+}
