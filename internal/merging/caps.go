@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/quota/admission"
@@ -13,22 +15,36 @@ import (
 // budgetInterval is how often a merge that waits for a budget looks again. Use in a window of hours or days shrinks slowly.
 const budgetInterval = time.Minute
 
-// limits are those of the profile that hold for merges, which run in the Queue of their pool.
-func (t *state) limits() admission.Limits { return admission.LimitsOf(t.job.Profile).InOtherQueues() }
-
-// counted is what n pods ask for as limits count it.
-func (t *state) counted(n int32) admission.MilliAmounts {
-	return admission.MilliAmountsOf(trainingpod.MergeCounted(t.spec, n, t.p.o.Config.Sharing))
+// asking is what a merge asks of the limits of its profile.
+type asking struct {
+	spec *v1alpha1.MergeJobSpec
+	// limits hold for merges, which run in the Queue of their pool.
+	limits admission.Limits
+	// each is what a pod and core what the gang asks for, as limits count it.
+	each, core corev1.ResourceList
+	// model of accelerator that the pods demand; empty for none or several.
+	model string
 }
 
-// model of accelerator that the pods demand; empty for none or several.
-func (t *state) model() string {
-	return admission.ModelOf(nil, &t.spec.Template.Spec, t.p.o.Config.Accelerators)
+func askingOf(t *state) asking {
+	cfg := t.p.o.Config
+	return asking{
+		spec: t.spec, limits: admission.LimitsOf(t.job.Profile).InOtherQueues(),
+		each:  trainingpod.MergeCounted(t.spec, 1, cfg.Sharing),
+		core:  trainingpod.MergeCounted(t.spec, t.spec.MinReplicas, cfg.Sharing),
+		model: admission.ModelOf(nil, &t.spec.Template.Spec, cfg.Accelerators),
+	}
+}
+
+// mostPods is how many pods a run may grow to: maxReplicas, or what the caps leave.
+func (a asking) mostPods() int32 {
+	return a.limits.MostPods(a.spec.MinReplicas, a.spec.MaxReplicas, admission.MilliAmountsOf(a.each), a.model)
 }
 
 // aboveCap keeps out a merge whose pods exceed a cap of its profile by themselves.
 func aboveCap(t *state) *obstacle {
-	limit, asked := t.limits().NeverFits(t.counted(t.spec.MinReplicas), t.model())
+	a := askingOf(t)
+	limit, asked := a.limits.NeverFits(admission.MilliAmountsOf(a.core), a.model)
 	if limit == nil {
 		return nil
 	}
@@ -40,8 +56,7 @@ func aboveCap(t *state) *obstacle {
 // on.
 func budgetUsedUp(t *state) *obstacle {
 	over := admission.BudgetUsedUp(t.job.Profile, t.owner().User, v1alpha1.ExceededQueue, v1alpha1.ExceededDeny)
-	if over == nil ||
-		t.p.o.Config.AcceleratorsAmong(trainingpod.MergeCounted(t.spec, t.spec.MinReplicas, t.p.o.Config.Sharing)) == 0 {
+	if over == nil || t.p.o.Config.AcceleratorsAmong(askingOf(t).core) == 0 {
 		return nil
 	}
 	if over.User == "" {
@@ -54,9 +69,4 @@ func budgetUsedUp(t *state) *obstacle {
 		"%s has used %d of %d accelerator hours in %[5]s (profile %[4]s). The merge joins the line by itself when enough of "+
 			"them are older than %[5]s.", over.User, over.UsedHours, over.MaxHours, t.job.Profile.Name,
 		text.FormatDuration(over.Window.Duration))}
-}
-
-// mostPods is how many pods a run may grow to: maxReplicas, or what the caps of the profile leave.
-func (t *state) mostPods() int32 {
-	return t.limits().MostPods(t.spec.MinReplicas, t.spec.MaxReplicas, t.counted(1), t.model())
 }

@@ -143,7 +143,7 @@ func (t *merge) askForPlace() {
 		}
 		run.AskTime, run.PlaceTime, run.RunTime, run.EndTime = now, nil, nil, nil
 		run.Outcome, run.Reason, run.Message, run.ExpectedEndTime, run.Ahead = "", "", "", nil, nil
-		run.MinReplicas, run.MaxReplicas, run.Template = t.spec.MinReplicas, t.mostPods(), t.templateHash()
+		run.MinReplicas, run.MaxReplicas, run.Template = t.spec.MinReplicas, askingOf(t.state).mostPods(), t.templateHash()
 		run.Tier = t.st.Tier
 		return
 	}
@@ -157,7 +157,7 @@ func (t *merge) askForPlace() {
 	t.st.Run = &v1alpha1.MergeRun{
 		ID: id, Attempt: 1, AskTime: now, Base: nameOf(t.st.LastFull),
 		Increments: int32(t.fresh.Increments.Listed), LastIncrement: t.lastListed(),
-		MinReplicas: t.spec.MinReplicas, MaxReplicas: t.mostPods(), Template: t.templateHash(), Tier: t.st.Tier,
+		MinReplicas: t.spec.MinReplicas, MaxReplicas: askingOf(t.state).mostPods(), Template: t.templateHash(), Tier: t.st.Tier,
 	}
 	if t.calledByHand() {
 		t.st.Run.ByHand = true

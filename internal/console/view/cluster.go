@@ -169,7 +169,8 @@ func (c *Cluster) headline(m *Model, runs, waits int) []Figure {
 	}
 }
 
-// largestGang is the largest that any team could have now, and of which accelerator; of is empty where that is unknown.
+// largestGang is the largest gang that any team could have now, and the model of its accelerators; of is empty where no label
+// names the model.
 func largestGang(profiles []*v1alpha1.ResourceQuotaProfile) (size, of string) {
 	best := int64(-1)
 	for _, p := range profiles {

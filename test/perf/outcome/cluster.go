@@ -74,7 +74,7 @@ type cluster struct {
 	dirty bool
 
 	sums sums
-	// tell says how far a run is, each simulated hour; nil for nobody to tell.
+	// tell says how far a run is, each simulated hour; nil to tell nothing.
 	tell func(hour time.Duration, sessions int)
 }
 
@@ -99,7 +99,7 @@ func (a *agenda) Pop() any {
 	return last
 }
 
-func newCluster(v *volcano, jobs []job) *cluster {
+func newCluster(v *volcano, jobs []job) (*cluster, error) {
 	c := &cluster{
 		volcano: v, runs: map[string]*run{}, groups: map[string]client.Object{}, taken: map[string]int32{},
 		pods: map[string]*corev1.Pod{}, gone: map[string]bool{}, sums: newSums(),
@@ -126,9 +126,13 @@ func newCluster(v *volcano, jobs []job) *cluster {
 		c.told.Nodes = append(c.told.Nodes, newNode(i))
 	}
 	for _, team := range c.teams {
-		c.told.Queues = append(c.told.Queues, newQueue(team, offers[team]/total))
+		q, err := newQueue(team, offers[team]/total)
+		if err != nil {
+			return nil, err
+		}
+		c.told.Queues = append(c.told.Queues, q)
 	}
-	return c
+	return c, nil
 }
 
 func nodeSize(i int) int32 { return min(gpusPerNode, int32(gpusOfCluster-i*gpusPerNode)) }

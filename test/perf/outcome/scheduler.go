@@ -76,6 +76,12 @@ func (v *volcano) ask(q *question) (*answer, error) {
 	return a, nil
 }
 
+// kill ends the program at once, because of an error that says more than how it ends.
+func (v *volcano) kill() {
+	_ = v.command.Process.Kill()
+	_ = v.command.Wait()
+}
+
 func (v *volcano) stop() error { return errors.Join(v.in.Close(), v.command.Wait()) }
 
 // buildVolcano builds the program into a folder, and returns its path and that of Volcano's module. It adds to a copy of a module

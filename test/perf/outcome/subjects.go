@@ -43,14 +43,17 @@ func (p *player) play(ctx context.Context, e entrant, jobs []job, days int) (fig
 		return figures{}, err
 	}
 	began := time.Now()
-	c := newCluster(v, jobs)
+	c, err := newCluster(v, jobs)
+	if err != nil {
+		v.kill()
+		return figures{}, err
+	}
 	c.subject = e.on(c)
 	c.tell = func(hour time.Duration, sessions int) {
 		_, _ = fmt.Fprintf(os.Stderr, "%s: %s after %s, %d sessions\n", e.name, hour, time.Since(began).Round(time.Second), sessions)
 	}
 	if err := c.play(days); err != nil {
-		_ = v.command.Process.Kill()
-		_ = v.command.Wait()
+		v.kill()
 		return figures{}, err
 	}
 	offers := map[string]float64{}

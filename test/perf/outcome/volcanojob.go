@@ -53,7 +53,7 @@ func (v *volcanoJobs) settle() error { return nil }
 func (v *volcanoJobs) forget(*run) {}
 
 // newQueue is a team's Queue, with its part of the cluster as weight and as deserved.
-func newQueue(team string, part float64) client.Object {
+func newQueue(team string, part float64) (client.Object, error) {
 	deserved := max(1, int64(part*gpusOfCluster+0.5))
 	q := gang.NewQueue()
 	content := map[string]any{
@@ -64,8 +64,8 @@ func newQueue(team string, part float64) client.Object {
 		"status": map[string]any{"state": gang.QueueOpen},
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, q); err != nil {
-		panic(err)
+		return nil, fmt.Errorf("make the Queue of team %s: %w", team, err)
 	}
 	q.SetUID(types.UID(team))
-	return q
+	return q, nil
 }

@@ -191,7 +191,7 @@ func (s *session) Evict(p *corev1.Pod, _ string) error {
 	return nil
 }
 
-// UpdatePodStatus has nobody who reads it.
+// UpdatePodStatus does nothing: the simulation reads no status of pods.
 func (s *session) UpdatePodStatus(p *corev1.Pod) (*corev1.Pod, error) { return p, nil }
 
 // UpdatePodGroup keeps a status that was written until the session ends: then the watch reports it.
@@ -202,10 +202,10 @@ func (s *session) UpdatePodGroup(g *api.PodGroup) (*api.PodGroup, error) {
 	return g, nil
 }
 
-// UpdateQueueStatus has nobody who reads it.
+// UpdateQueueStatus does nothing: the simulation reads no status of Queues.
 func (s *session) UpdateQueueStatus(*api.QueueInfo) error { return nil }
 
-// UpdateNodeShardStatus has nobody who reads it.
+// UpdateNodeShardStatus does nothing: there are no shards.
 func (s *session) UpdateNodeShardStatus(n *nodeshardv1alpha1.NodeShard) (*nodeshardv1alpha1.NodeShard, error) {
 	return n, nil
 }
