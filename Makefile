@@ -53,7 +53,7 @@ TOOL := test/tools/build.sh
 # Where programs of ours are built.
 BIN := bin
 # Modules with code of ours, besides the root.
-MODULES := test/perf/sizing test/project test/tools/bundle test/tools/sbom test/tools/site
+MODULES := test/perf/sizing test/project test/tools/bundle test/tools/chart test/tools/sbom test/tools/site
 # Without version control stamps: they fail in a checkout that belongs to somebody else, and bin/ is not released.
 GO_BUILD = CGO_ENABLED=0 go build -buildvcs=false \
 	-ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)'
@@ -124,11 +124,13 @@ manifests: ## Generate CRDs, the operator's roles and its webhooks under config/
 	"$$controller_gen" webhook paths=./internal/webhook/... output:webhook:dir=config/webhook
 
 .PHONY: bundle
-bundle: manifests ## Generate bundle/, by which OLM installs the operator. VERSION and IMG stand in it if given here.
+bundle: manifests ## Generate bundle/, by which OLM installs the operator (VERSION and IMG stand in it if given), and the chart for Helm.
 	@kustomize=$$($(TOOL) kustomize)
 	echo "generating bundle/"
 	"$$kustomize" build config/manifests | go -C test/tools/bundle run . -repository='$(CURDIR)' \
 		$(if $(filter command,$(origin VERSION)),-version='$(VERSION)') $(if $(filter command,$(origin IMG)),-image='$(IMG)')
+	echo "generating templates and schema of config/chart"
+	go -C test/tools/chart run . -repository='$(CURDIR)'
 
 .PHONY: site
 site: ## Build docs into bin/site, which a browser reads as it is.
@@ -207,7 +209,7 @@ sbom: build ## Write bin/tideline.cdx.json, a software bill of materials (Cyclon
 
 .PHONY: test
 test: ## Run unit tests, and scenarios and faults on a real API server and Volcano; with -race.
-	@exec test/run.sh unit project bundle+cluster+report+faults integration+profile+stock,merge+order,sizing,capacity
+	@exec test/run.sh unit project chart bundle+cluster+report+faults integration+profile+stock,merge+order,sizing,capacity
 
 .PHONY: test-long
 test-long: ## Run what waits or tries too much for make test: long specs, both of Volcano's pairs of actions, a crash at every write.
