@@ -223,8 +223,8 @@ test-faults: ## Hit every write of the operator with every fault; up to an hour.
 	@TIDELINE_FAULTS=full exec test/run.sh faults
 
 .PHONY: test-install
-test-install: ## Follow the documentation, upgrade and go back, crash one of two replicas, install by OLM, build image and site.
-	@exec test/run.sh quickstart install image site bundle olm
+test-install: ## Follow the documentation, upgrade and go back, crash one of two replicas, install by Helm and OLM, build image and site.
+	@exec test/run.sh quickstart install image site bundle helm olm
 
 .PHONY: test-pytorchjob
 test-pytorchjob: ## Hold training-operator, built for it, and what convert makes of its jobs to their documented differences.

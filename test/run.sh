@@ -309,6 +309,15 @@ pytorchjob() {
 	specs pytorchjob 12m integration/pytorchjob
 }
 
+# helm installs the chart on a cluster, by Helm's own library.
+helm() {
+	local status=0 race=()
+	cd test/tools/chart
+	TIDELINE_HELM=1 gotests helm testname -timeout=10m -run='^TestReleaseOnACluster$' . || status=$?
+	cd ../../..
+	return "$status"
+}
+
 # olm has OLM install the bundle, and runs what it installed.
 olm() {
 	specs olm 15m olm 1
@@ -327,7 +336,7 @@ faults() {
 stage() {
 	case $1 in
 	unit | project | chart | bundle | cluster | integration | versions | stock | pairs | capacity | merge | profile | order | sizing | report | pools | jobs | \
-		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm)
+		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm | helm)
 		echo "== $1 tests"
 		"$1"
 		;;

@@ -288,7 +288,8 @@ func TestClusterThatCannotTakeTheRelease(t *testing.T) {
 		return o
 	}
 	bare := cluster{object("v1", "Namespace", "kube-system", nil)}
-	with := append(slices.Clone(bare), object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "queues.scheduling.volcano.sh", nil))
+	with := append(slices.Clone(bare),
+		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "queues.scheduling.volcano.sh", nil))
 	role := func(annotations map[string]string) *unstructured.Unstructured {
 		return object("rbac.authorization.k8s.io/v1", "ClusterRole", "tideline-manager", annotations)
 	}
