@@ -42,6 +42,8 @@ SEEDS ?=
 ONESHOT ?=
 # Of make bench-outcome: the jobs of Philly, as columns timestamp, duration, num_gpus and cluster.
 TRACE ?= ../shared/data/philly.csv
+# Which runs: flags -days, -loads, -seeds, -only. The whole is -days=7 -seeds=5 with all loads.
+RUNS ?= -days=1 -loads=0.9 -seeds=2
 # Of make bench-giveway: newcomers under each pair of actions.
 TRIALS ?= 60
 # The folder in which MergeJobs may have stores of provider file, with make run; nothing for none.
@@ -360,8 +362,9 @@ bench-sizing: ## Compare what containers should request, and write docs/benchmar
 		-page='$(CURDIR)/docs/benchmarks/sizing.md'
 
 .PHONY: bench-outcome
-bench-outcome: ## Play a day of docs/benchmarks/outcome.md, and print its figures: TRACE is the file of Philly's jobs.
-	@exec nice -n 10 go run ./test/perf/outcome -trace='$(TRACE)'
+bench-outcome: ## Play what docs/benchmarks/outcome.jsonl does not have, and write docs/benchmarks/outcome.md: TRACE, RUNS; an hour for a seed.
+	@exec nice -n 10 go run ./test/perf/outcome -trace='$(TRACE)' $(RUNS) \
+		-commit="$$(git log -1 --format=%h -- internal/training internal/capacity config/volcano test/perf/outcome)" -page=docs/benchmarks/outcome.md
 
 .PHONY: bench-growth
 bench-growth: ## Compare ways to grow under churn, with the real planners, and write docs/benchmarks/growth.md; minutes.

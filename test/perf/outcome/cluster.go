@@ -70,10 +70,14 @@ type cluster struct {
 	told   question
 	pods   map[string]*corev1.Pod // new or changed since the last session
 	gone   map[string]bool
-	// dirty is true while Volcano has not seen what changed.
+	owner  map[string]*run // of each pod
+	// dirty is true while Volcano has not seen what others changed. What it bound itself asks for no session: nothing was decided by any
+	// of 196 that followed a bind alone.
 	dirty bool
 
 	sums sums
+	// see is called with each pod and PodGroup that is new, changed or gone.
+	see func(o client.Object, gone bool)
 	// tell says how far a run is, each simulated hour; nil to tell nothing.
 	tell func(hour time.Duration, sessions int)
 }
@@ -102,7 +106,8 @@ func (a *agenda) Pop() any {
 func newCluster(v *volcano, jobs []job) (*cluster, error) {
 	c := &cluster{
 		volcano: v, runs: map[string]*run{}, groups: map[string]client.Object{}, taken: map[string]int32{},
-		pods: map[string]*corev1.Pod{}, gone: map[string]bool{}, sums: newSums(),
+		pods: map[string]*corev1.Pod{}, gone: map[string]bool{}, owner: map[string]*run{}, sums: newSums(),
+		see: func(client.Object, bool) {},
 	}
 	offers := map[string]float64{}
 	for i := range jobs {
@@ -240,10 +245,8 @@ func (c *cluster) schedule() error {
 }
 
 func (c *cluster) podAt(key string) (*run, *corev1.Pod) {
-	for _, r := range c.runs {
-		if p := r.pods[key]; p != nil {
-			return r, p
-		}
+	if r := c.owner[key]; r != nil {
+		return r, r.pods[key]
 	}
 	return nil, nil
 }
@@ -266,11 +269,13 @@ func (c *cluster) create(r *run, p *corev1.Pod, priority int32) {
 	p.UID, p.CreationTimestamp = types.UID(fmt.Sprintf("pod-%08d", c.serial)), metav1.NewTime(c.wall())
 	p.Spec.Priority, p.Status.Phase = ptr.To(priority), corev1.PodPending
 	c.put(r, p)
+	c.dirty = true
 }
 
 func (c *cluster) put(r *run, p *corev1.Pod) {
 	key := client.ObjectKeyFromObject(p).String()
-	r.pods[key], c.pods[key], c.dirty = p, p, true
+	r.pods[key], c.pods[key], c.owner[key] = p, p, r
+	c.see(p, false)
 }
 
 // leave has a pod go: at once without a node, else after leaveTime. why is the reason of its condition; empty for none.
@@ -290,6 +295,7 @@ func (c *cluster) leave(r *run, p *corev1.Pod, why string) {
 		})
 	}
 	c.put(r, is)
+	c.dirty = true
 	c.meet(r)
 	c.at(c.now+leaveTime, func() {
 		if !r.over {
@@ -303,6 +309,8 @@ func (c *cluster) remove(r *run, p *corev1.Pod) {
 	key := client.ObjectKeyFromObject(p).String()
 	delete(r.pods, key)
 	delete(c.pods, key)
+	delete(c.owner, key)
+	c.see(p, true)
 	c.gone[key], c.dirty = true, true
 	if p.Spec.NodeName != "" {
 		c.taken[p.Spec.NodeName]--
@@ -319,11 +327,13 @@ func (c *cluster) addGroup(g client.Object) {
 	g.SetCreationTimestamp(metav1.NewTime(c.wall()))
 	c.groups[client.ObjectKeyFromObject(g).String()] = g
 	c.told.Groups, c.dirty = append(c.told.Groups, g), true
+	c.see(g, false)
 }
 
 func (c *cluster) removeGroup(key string) {
-	if c.groups[key] != nil {
+	if g := c.groups[key]; g != nil {
 		delete(c.groups, key)
+		c.see(g, true)
 		c.told.Groups = slices.DeleteFunc(c.told.Groups, func(g client.Object) bool {
 			return client.ObjectKeyFromObject(g).String() == key
 		})

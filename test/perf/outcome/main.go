@@ -1,63 +1,148 @@
-// Outcome plays a public trace on a simulated cluster, under Volcano's own scheduler and the operator's own planner, and prints
+// Outcome plays a public trace on a simulated cluster, under Volcano's own scheduler and the operator's own planner, and keeps
 // what each subject made of it. docs/benchmarks/outcome.md has the rules.
 package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 )
 
-var (
-	loads = []float64{0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1}
-	seeds = []uint64{1, 2, 3, 4, 5}
-)
+// loads are those of the page.
+var loads = []float64{0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1}
+
+// result is what one run made.
+type result struct {
+	Subject string
+	Load    float64
+	Seed    uint64
+	Days    int
+	Commit  string
+	figures
+}
+
+// plan is what is to be run.
+type plan struct {
+	trace, only, results, folder, commit, page string
+
+	loads       []float64
+	days, seeds int
+}
 
 func main() {
-	path := flag.String("trace", "../shared/data/philly.csv", "`file` of the jobs of Philly")
-	days := flag.Int("days", 1, "`number` of days that are played")
-	load := flag.Float64("load", 0.9, "offered load")
-	only := flag.String("only", "", "`name` of the only subject; none: all")
-	many := flag.Int("seeds", 2, "`number` of seeds")
+	var p plan
+	flag.StringVar(&p.trace, "trace", "../shared/data/philly.csv", "`file` of the jobs of Philly")
+	flag.IntVar(&p.days, "days", 7, "`number` of days that are played")
+	many := flag.String("loads", "0.5,0.6,0.7,0.8,0.9,1.0,1.1", "offered `loads`, with commas")
+	flag.StringVar(&p.only, "only", "", "`name` of the only subject; none: all")
+	flag.IntVar(&p.seeds, "seeds", 5, "`number` of seeds")
+	flag.StringVar(&p.results, "results", "docs/benchmarks/outcome.jsonl", "`file` to which results are added; what it has is not run again")
+	flag.StringVar(&p.folder, "build", "", "`folder` in which Volcano is built, and stays; none: one that is removed")
+	flag.StringVar(&p.commit, "commit", "", "`commit` that results are said to be of")
+	flag.StringVar(&p.page, "page", "", "`page` into which all results are written; none: they are not")
 	flag.Parse()
-	if err := tell(*path, *days, *load, *only, *many); err != nil {
+	err := p.readLoads(*many)
+	if err == nil {
+		err = p.run(context.Background())
+	}
+	if err == nil && p.page != "" {
+		err = writePage(p.page, p.results)
+	}
+	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "outcome:", err)
 		os.Exit(1)
 	}
 }
 
-func tell(path string, days int, load float64, only string, many int) error {
-	file, err := os.Open(path)
+func (p *plan) readLoads(text string) error {
+	for _, one := range strings.Split(text, ",") {
+		load, err := strconv.ParseFloat(one, 64)
+		if err != nil {
+			return err
+		}
+		p.loads = append(p.loads, load)
+	}
+	return nil
+}
+
+// run plays what the file of results does not have, seed by seed, so that whenever it is stopped all subjects have as many seeds.
+func (p *plan) run(ctx context.Context) error {
+	file, err := os.Open(p.trace)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }()
 	trace, err := readTrace(file)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", p.trace, err)
 	}
-	folder, err := os.MkdirTemp("", "outcome")
+	have, err := readResults(p.results)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	ctx := context.Background()
-	p := &player{}
-	if p.program, p.module, err = buildVolcano(ctx, folder); err != nil {
-		return err
-	}
-	for _, e := range entrants {
-		for _, seed := range seeds[:many] {
-			if only != "" && only != e.name {
-				continue
+	var player *player
+	for seed := uint64(1); seed <= uint64(p.seeds); seed++ {
+		for _, load := range p.loads {
+			for _, e := range entrants {
+				is := result{Subject: e.name, Load: load, Seed: seed, Days: p.days, Commit: p.commit}
+				if p.only != "" && p.only != e.name || slices.ContainsFunc(have, is.isOfSameRun) {
+					continue
+				}
+				if player == nil {
+					var done func()
+					if player, done, err = newPlayer(ctx, p.folder); err != nil {
+						return err
+					}
+					defer done()
+				}
+				if is.figures, err = player.play(ctx, e, draw(trace, load, seed, p.days), p.days); err != nil {
+					return fmt.Errorf("%s, load %.1f, seed %d: %w", e.name, load, seed, err)
+				}
+				if err := addResult(p.results, &is); err != nil {
+					return err
+				}
+				_, _ = fmt.Printf("%s, load %.1f, seed %d: %+v\n", e.name, load, seed, is.figures)
 			}
-			f, err := p.play(ctx, e, draw(trace, load, seed, days), days)
-			if err != nil {
-				return fmt.Errorf("%s, load %.1f, seed %d: %w", e.name, load, seed, err)
-			}
-			_, _ = fmt.Printf("%s, load %.1f, seed %d: %+v\n", e.name, load, seed, f)
 		}
 	}
 	return nil
+}
+
+func (r *result) isOfSameRun(is result) bool {
+	return r.Subject == is.Subject && r.Load == is.Load && r.Seed == is.Seed && r.Days == is.Days
+}
+
+// readResults reads a file of results, one a line; none of a file that is not there.
+func readResults(path string) (all []result, err error) {
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	for from := json.NewDecoder(file); ; {
+		var r result
+		if err := from.Decode(&r); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		all = append(all, r)
+	}
+}
+
+func addResult(path string, r *result) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return errors.Join(json.NewEncoder(file).Encode(r), file.Close())
 }

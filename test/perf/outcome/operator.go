@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,9 +37,10 @@ type operator struct {
 	arbiter *arbiter.Arbiter
 	config  *config.Configuration
 	pacer   *kube.Pacer
-	nodes   []*corev1.Node
-	queues  []client.Object
-	jobs    map[types.NamespacedName]*trainee
+	watches *watches
+	// blind is the first error of a watch.
+	blind error
+	jobs  map[types.NamespacedName]*trainee
 	// due are the trainings to plan now. stale is true when the arbiter has not seen what changed.
 	due   map[types.NamespacedName]bool
 	stale bool
@@ -61,9 +58,9 @@ type trainee struct {
 	bound map[types.UID]time.Duration
 }
 
-func newOperator(c *cluster) *operator {
+func newOperator(c *cluster) (*operator, error) {
 	o := &operator{
-		cluster: c, config: config.DefaultConfiguration(), pacer: kube.NewPacer(), nodes: c.told.Nodes, queues: c.told.Queues,
+		cluster: c, config: config.DefaultConfiguration(), pacer: kube.NewPacer(), watches: newWatches(),
 		jobs: map[types.NamespacedName]*trainee{}, due: map[types.NamespacedName]bool{}, stays: map[string]*growth.Stay{},
 	}
 	for i := range o.config.Tiers {
@@ -76,7 +73,18 @@ func newOperator(c *cluster) *operator {
 		func(string, time.Duration) (admission.Spending, error) {
 			return admission.Spending{}, errors.New("there is no ledger")
 		}, logr.Discard())
-	return o
+	c.see = func(of client.Object, gone bool) {
+		if err := o.watches.see(of, gone); err != nil && o.blind == nil {
+			o.blind = err
+		}
+	}
+	for _, n := range c.told.Nodes {
+		c.see(n, false)
+	}
+	for _, q := range c.told.Queues {
+		c.see(q, false)
+	}
+	return o, o.arbiter.WatchCluster(context.Background(), o.watches)
 }
 
 func (o *operator) arrive(r *run) {
@@ -105,6 +113,7 @@ func (o *operator) arrive(r *run) {
 	}}
 	r.need = r.least()
 	key := client.ObjectKeyFromObject(object)
+	o.see(object, false)
 	o.jobs[key] = &trainee{run: r, object: object, bound: map[types.UID]time.Duration{}}
 	o.due[key], o.stale = true, true
 }
@@ -143,6 +152,7 @@ func (o *operator) forget(r *run) {
 	for uid := range o.jobs[key].bound {
 		o.noteHeld(o.jobs[key], uid)
 	}
+	o.see(o.jobs[key].object, true)
 	delete(o.jobs, key)
 	delete(o.due, key)
 	o.stale = true
@@ -159,6 +169,9 @@ func (o *operator) settle() error {
 		}
 	}
 	for range 30 {
+		if o.blind != nil {
+			return o.blind
+		}
 		if o.stale {
 			o.stale = false
 			woken, again, err := o.arbiter.EvaluateAt(context.Background(), o.wall())
@@ -242,6 +255,7 @@ func (o *operator) write(
 		object := t.object.DeepCopy()
 		wanted.DeepCopyInto(&object.Status)
 		t.object = object
+		o.see(object, false)
 		o.pacer.NoteWrite(key, o.wall())
 		o.due[key], o.stale = true, true
 	}
@@ -297,39 +311,10 @@ func (o *operator) Get(_ context.Context, key client.ObjectKey, of client.Object
 	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource(fmt.Sprintf("%T", of)).GroupResource(), key.Name)
 }
 
-// List reads what is simulated as the caches have it.
+// List has no objects of the kinds that the arbiter reads and does not watch.
 func (o *operator) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	var items []runtime.Object
-	switch list.(type) {
-	case *v1alpha1.ElasticTrainingJobList:
-		for _, t := range o.jobs {
-			items = append(items, t.object)
-		}
-	case *corev1.PodList:
-		for _, t := range o.jobs {
-			for _, p := range t.pods {
-				items = append(items, p)
-			}
-		}
-	case *corev1.NodeList:
-		for _, n := range o.nodes {
-			items = append(items, n)
-		}
-	case *nodev1.RuntimeClassList, *corev1.PersistentVolumeList, *corev1.PersistentVolumeClaimList, *v1alpha1.MergeJobList,
-		*v1alpha1.ResourceQuotaProfileList:
-	default:
-		switch reflect.TypeOf(list) {
-		case reflect.TypeOf(gang.NewPodGroupList()):
-			for _, g := range o.groups {
-				items = append(items, g)
-			}
-		case reflect.TypeOf(gang.NewQueueList()):
-			for _, q := range o.queues {
-				items = append(items, q)
-			}
-		default:
-			return fmt.Errorf("nothing here is a %T", list)
-		}
+	if _, none := list.(*v1alpha1.ResourceQuotaProfileList); none {
+		return nil
 	}
-	return meta.SetList(list, items)
+	return fmt.Errorf("nothing here is a %T", list)
 }

@@ -96,6 +96,9 @@ func buildVolcano(ctx context.Context, folder string) (path, module string, err 
 		return "", "", err
 	}
 	source := filepath.Join(folder, "apis")
+	if err := os.RemoveAll(source); err != nil {
+		return "", "", err
+	}
 	for _, from := range []string{at.Dir, amend} {
 		if err := os.CopyFS(source, os.DirFS(from)); err != nil {
 			return "", "", err
