@@ -71,8 +71,8 @@ type cluster struct {
 	pods   map[string]*corev1.Pod // new or changed since the last session
 	gone   map[string]bool
 	owner  map[string]*run // of each pod
-	// dirty is true while Volcano has not seen what others changed. What it bound itself asks for no session: nothing was decided by any
-	// of 196 that followed a bind alone.
+	// dirty is true while Volcano has not seen what others changed. Its own binds ask for no session: of 224 that followed
+	// binds alone, none decided anything.
 	dirty bool
 
 	sums sums

@@ -43,7 +43,8 @@ func main() {
 	many := flag.String("loads", "0.5,0.6,0.7,0.8,0.9,1.0,1.1", "offered `loads`, with commas")
 	flag.StringVar(&p.only, "only", "", "`name` of the only subject; none: all")
 	flag.IntVar(&p.seeds, "seeds", 5, "`number` of seeds")
-	flag.StringVar(&p.results, "results", "docs/benchmarks/outcome.jsonl", "`file` to which results are added; what it has is not run again")
+	flag.StringVar(&p.results, "results", "docs/benchmarks/outcome.jsonl",
+		"`file` to which results are added; what it has is not run again")
 	flag.StringVar(&p.folder, "build", "", "`folder` in which Volcano is built, and stays; none: one that is removed")
 	flag.StringVar(&p.commit, "commit", "", "`commit` that results are said to be of")
 	flag.StringVar(&p.page, "page", "", "`page` into which all results are written; none: they are not")
@@ -83,36 +84,53 @@ func (p *plan) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.trace, err)
 	}
-	have, err := readResults(p.results)
+	missing, err := p.missing()
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	player, done, err := newPlayer(ctx, p.folder)
 	if err != nil {
 		return err
 	}
-	var player *player
+	defer done()
+	for _, is := range missing {
+		jobs := draw(trace, is.Load, is.Seed, is.Days)
+		if is.figures, err = player.play(ctx, is.of, jobs, is.Days); err != nil {
+			return fmt.Errorf("%s, load %.1f, seed %d: %w", is.Subject, is.Load, is.Seed, err)
+		}
+		if err := addResult(p.results, &is.result); err != nil {
+			return err
+		}
+		_, _ = fmt.Printf("%s, load %.1f, seed %d: %+v\n", is.Subject, is.Load, is.Seed, is.figures)
+	}
+	return nil
+}
+
+// toPlay is a run without figures yet.
+type toPlay struct {
+	result
+
+	of entrant
+}
+
+// missing lists the runs that the file of results does not have.
+func (p *plan) missing() ([]toPlay, error) {
+	have, err := readResults(p.results)
+	if err != nil {
+		return nil, err
+	}
+	var all []toPlay
 	for seed := uint64(1); seed <= uint64(p.seeds); seed++ {
 		for _, load := range p.loads {
 			for _, e := range entrants {
 				is := result{Subject: e.name, Load: load, Seed: seed, Days: p.days, Commit: p.commit}
-				if p.only != "" && p.only != e.name || slices.ContainsFunc(have, is.isOfSameRun) {
-					continue
+				if (p.only == "" || p.only == e.name) && !slices.ContainsFunc(have, is.isOfSameRun) {
+					all = append(all, toPlay{is, e})
 				}
-				if player == nil {
-					var done func()
-					if player, done, err = newPlayer(ctx, p.folder); err != nil {
-						return err
-					}
-					defer done()
-				}
-				if is.figures, err = player.play(ctx, e, draw(trace, load, seed, p.days), p.days); err != nil {
-					return fmt.Errorf("%s, load %.1f, seed %d: %w", e.name, load, seed, err)
-				}
-				if err := addResult(p.results, &is); err != nil {
-					return err
-				}
-				_, _ = fmt.Printf("%s, load %.1f, seed %d: %+v\n", e.name, load, seed, is.figures)
 			}
 		}
 	}
-	return nil
+	return all, nil
 }
 
 func (r *result) isOfSameRun(is result) bool {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +77,42 @@ func TestAChangeOfSizeCostsAPauseAndTheStepsSinceTheCheckpoint(t *testing.T) {
 	p.resize(ends, 0)
 	_, runs = p.ends()
 	g.Expect(runs).To(BeFalse())
+}
+
+func TestWhatWasPlayedIsNotPlayedAgain(t *testing.T) {
+	g := NewWithT(t)
+	p := plan{results: filepath.Join(t.TempDir(), "results"), loads: []float64{0.9, 1}, days: 1, seeds: 2}
+	g.Expect(p.missing()).To(HaveLen(2*2*len(entrants)), "a file that is not there has none")
+	for _, r := range []result{
+		{Subject: "as asked", Load: 0.9, Seed: 2, Days: 1}, {Subject: "as asked", Load: 0.9, Seed: 1, Days: 7},
+	} {
+		g.Expect(addResult(p.results, &r)).To(Succeed())
+	}
+	p.only = "as asked"
+	missing, err := p.missing()
+	g.Expect(err).NotTo(HaveOccurred())
+	var of []string
+	for _, r := range missing {
+		of = append(of, fmt.Sprintf("%.1f %d", r.Load, r.Seed))
+	}
+	g.Expect(of).To(Equal([]string{"0.9 1", "1.0 1", "1.0 2"}), "seed by seed, but for what is there of as many days")
+	g.Expect(os.WriteFile(p.results, []byte("{"), 0o600)).To(Succeed())
+	_, err = p.missing()
+	g.Expect(err).To(MatchError(ContainSubstring(p.results)))
+}
+
+func TestThePageHasMeansIntervalsAndRatios(t *testing.T) {
+	g := NewWithT(t)
+	of := func(subject string, seed uint64, goodput float64) result {
+		return result{Subject: subject, Load: 0.9, Seed: seed, Days: 7, Commit: "abc", figures: figures{Goodput: goodput}}
+	}
+	page := tables([]result{of(ourName, 1, 0.6), of(ourName, 2, 0.8), of("as asked", 1, 0.3), of("as asked", 2, 0.5)})
+	g.Expect(page).To(ContainSubstring("4 runs, at commit abc.\n"))
+	// Student's t of one degree of freedom, times the deviation of 14.1 over the root of 2.
+	g.Expect(page).To(ContainSubstring("| Tideline | 2 | 70.0 ± 127.1 |"))
+	g.Expect(page).To(ContainSubstring("| 1.80 ± 2.54 |\n"), "2 and 1.6, seed by seed")
+	one := tables([]result{of("as asked", 1, 0.3)})
+	g.Expect(one).To(ContainSubstring("| as asked | 1 | 30.0 |"), "one seed has no interval")
 }
 
 func TestSpeedIsThatOfTheSource(t *testing.T) {
