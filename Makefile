@@ -42,6 +42,8 @@ SEEDS ?=
 ONESHOT ?=
 # Of make bench-outcome: the jobs of Philly, as columns timestamp, duration, num_gpus and cluster.
 TRACE ?= ../shared/data/philly.csv
+# Of make bench-fragmentation: the folder of openb's nodes and pods.
+OPENB ?= ../shared/data
 # Which runs: flags -days, -loads, -seeds, -only. The whole is -days=7 -seeds=5 with all loads.
 RUNS ?= -days=1 -loads=0.9 -seeds=2
 # Of make bench-giveway: newcomers under each pair of actions.
@@ -364,7 +366,12 @@ bench-sizing: ## Compare what containers should request, and write docs/benchmar
 .PHONY: bench-outcome
 bench-outcome: ## Play what docs/benchmarks/outcome.jsonl does not have, and write docs/benchmarks/outcome.md: TRACE, RUNS; an hour for a seed.
 	@exec nice -n 10 go run ./test/perf/outcome -trace='$(TRACE)' $(RUNS) \
-		-commit="$$(git log -1 --format=%h -- internal/training internal/capacity config/volcano test/perf/outcome)" -page=docs/benchmarks/outcome.md
+		-commit="$$(git log -1 --format=%h -- internal/training internal/capacity config/volcano test/perf/outcome test/perf/scheduler)" -page=docs/benchmarks/outcome.md
+
+.PHONY: bench-fragmentation
+bench-fragmentation: ## Fill openb's nodes with its pods under two configurations, and write docs/benchmarks/fragmentation.md: OPENB; minutes.
+	@exec nice -n 10 go run ./test/perf/fragmentation -nodes='$(OPENB)/openb_node_list_gpu_node.csv' -pods='$(OPENB)/openb_pod_list_default.csv' \
+		-commit="$$(git log -1 --format=%h -- config/volcano test/perf/fragmentation test/perf/scheduler)"
 
 .PHONY: bench-growth
 bench-growth: ## Compare ways to grow under churn, with the real planners, and write docs/benchmarks/growth.md; minutes.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/test/perf/scheduler"
 )
 
 const (
@@ -57,7 +58,7 @@ type run struct {
 // cluster is the nodes, the pods and the clock.
 type cluster struct {
 	subject subject
-	volcano *volcano
+	volcano *scheduler.Session
 	now     time.Duration
 	agenda  agenda
 	serial  int
@@ -67,7 +68,7 @@ type cluster struct {
 	groups map[string]client.Object
 	taken  map[string]int32
 	teams  []string
-	told   question
+	told   scheduler.Question
 	pods   map[string]*corev1.Pod // new or changed since the last session
 	gone   map[string]bool
 	owner  map[string]*run // of each pod
@@ -103,7 +104,7 @@ func (a *agenda) Pop() any {
 	return last
 }
 
-func newCluster(v *volcano, jobs []job) (*cluster, error) {
+func newCluster(v *scheduler.Session, jobs []job) (*cluster, error) {
 	c := &cluster{
 		volcano: v, runs: map[string]*run{}, groups: map[string]client.Object{}, taken: map[string]int32{},
 		pods: map[string]*corev1.Pod{}, gone: map[string]bool{}, owner: map[string]*run{}, sums: newSums(),
@@ -131,7 +132,7 @@ func newCluster(v *volcano, jobs []job) (*cluster, error) {
 		c.told.Nodes = append(c.told.Nodes, newNode(i))
 	}
 	for _, team := range c.teams {
-		q, err := newQueue(team, offers[team]/total)
+		q, err := scheduler.NewQueue(team, gpu, max(1, int64(offers[team]/total*gpusOfCluster+0.5)))
 		if err != nil {
 			return nil, err
 		}
@@ -216,10 +217,10 @@ func (c *cluster) schedule() error {
 	for key := range c.gone {
 		q.Gone = append(q.Gone, key)
 	}
-	c.told, c.dirty = question{}, false
+	c.told, c.dirty = scheduler.Question{}, false
 	clear(c.pods)
 	clear(c.gone)
-	a, err := c.volcano.ask(&q)
+	a, err := c.volcano.Ask(&q)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tideline-io/tideline/test/perf/scheduler"
 )
 
 // loads are those of the page.
@@ -30,7 +32,7 @@ type result struct {
 
 // plan is what is to be run.
 type plan struct {
-	trace, only, results, folder, commit, page string
+	trace, only, results, commit, page string
 
 	loads       []float64
 	days, seeds int
@@ -45,7 +47,6 @@ func main() {
 	flag.IntVar(&p.seeds, "seeds", 5, "`number` of seeds")
 	flag.StringVar(&p.results, "results", "docs/benchmarks/outcome.jsonl",
 		"`file` to which results are added; what it has is not run again")
-	flag.StringVar(&p.folder, "build", "", "`folder` in which Volcano is built, and stays; none: one that is removed")
 	flag.StringVar(&p.commit, "commit", "", "`commit` that results are said to be of")
 	flag.StringVar(&p.page, "page", "", "`page` into which all results are written; none: they are not")
 	flag.Parse()
@@ -88,11 +89,12 @@ func (p *plan) run(ctx context.Context) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	player, done, err := newPlayer(ctx, p.folder)
+	program, done, err := scheduler.BuildAside(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
+	player := player{program}
 	for _, is := range missing {
 		jobs := draw(trace, is.Load, is.Seed, is.Days)
 		if is.figures, err = player.play(ctx, is.of, jobs, is.Days); err != nil {

@@ -4,14 +4,17 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
+
+	"github.com/tideline-io/tideline/test/perf/scheduler"
 )
 
-// entrant is a subject as the page names it, with the configuration of Volcano under which it runs.
+// entrant is a subject as the page names it.
 type entrant struct {
-	name, configuration string
-	on                  func(*cluster) (subject, error)
+	name string
+	// ours is true under the configuration that Tideline ships, and false under Volcano's own.
+	ours bool
+	on   func(*cluster) (subject, error)
 }
 
 func asked(j *job) int32 { return j.asked }
@@ -24,58 +27,41 @@ const ourName = "Tideline"
 
 // entrants are what is compared.
 var entrants = []entrant{
-	{"fixed at max", stock, jobsOf((*job).most, (*job).most)},
-	{"fixed at min", stock, jobsOf((*job).least, (*job).least)},
-	{"as asked", stock, jobsOf(asked, asked)},
-	{"Volcano Job, stock", stock, jobsOf((*job).least, (*job).most)},
-	{"Volcano Job, ours", ours, jobsOf((*job).least, (*job).most)},
-	{ourName, ours, func(c *cluster) (subject, error) { return newOperator(c) }},
+	{"fixed at max", false, jobsOf((*job).most, (*job).most)},
+	{"fixed at min", false, jobsOf((*job).least, (*job).least)},
+	{"as asked", false, jobsOf(asked, asked)},
+	{"Volcano Job, stock", false, jobsOf((*job).least, (*job).most)},
+	{"Volcano Job, ours", true, jobsOf((*job).least, (*job).most)},
+	{ourName, true, func(c *cluster) (subject, error) { return newOperator(c) }},
 }
 
 // player plays runs with Volcano's program.
-type player struct{ program, module string }
-
-// newPlayer builds the program into a folder, where it stays and is found the next time; or into one that done removes.
-func newPlayer(ctx context.Context, folder string) (p *player, done func(), err error) {
-	done = func() {}
-	if folder == "" {
-		if folder, err = os.MkdirTemp("", "outcome"); err != nil {
-			return nil, nil, err
-		}
-		done = func() { _ = os.RemoveAll(folder) }
-	}
-	p = &player{}
-	if p.program, p.module, err = buildVolcano(ctx, folder); err != nil {
-		done()
-		return nil, nil, err
-	}
-	return p, done, nil
-}
+type player struct{ *scheduler.Program }
 
 func (p *player) play(ctx context.Context, e entrant, jobs []job, days int) (figures, error) {
-	configuration := e.configuration
-	if configuration == stock {
-		configuration = filepath.Join(p.module, stock)
+	configuration := p.Stock
+	if e.ours {
+		configuration = p.Ours
 	}
-	v, err := startVolcano(ctx, p.program, configuration)
+	v, err := p.Start(ctx, configuration)
 	if err != nil {
 		return figures{}, err
 	}
 	began := time.Now()
 	c, err := newCluster(v, jobs)
 	if err != nil {
-		v.kill()
+		v.Kill()
 		return figures{}, err
 	}
 	if c.subject, err = e.on(c); err != nil {
-		v.kill()
+		v.Kill()
 		return figures{}, err
 	}
 	c.tell = func(hour time.Duration, sessions int) {
 		_, _ = fmt.Fprintf(os.Stderr, "%s: %s after %s, %d sessions\n", e.name, hour, time.Since(began).Round(time.Second), sessions)
 	}
 	if err := c.play(days); err != nil {
-		v.kill()
+		v.Kill()
 		return figures{}, err
 	}
 	offers := map[string]float64{}
@@ -85,5 +71,5 @@ func (p *player) play(ctx context.Context, e entrant, jobs []job, days int) (fig
 	}
 	f := c.figures(days, offers)
 	f.Took = time.Since(began)
-	return f, v.stop()
+	return f, v.Stop()
 }

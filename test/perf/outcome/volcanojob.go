@@ -2,14 +2,10 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
@@ -51,21 +47,3 @@ func (v *volcanoJobs) left(r *run, p *corev1.Pod) { v.addPod(r, p.Name) }
 func (v *volcanoJobs) settle() error { return nil }
 
 func (v *volcanoJobs) forget(*run) {}
-
-// newQueue is a team's Queue, with its part of the cluster as weight and as deserved.
-func newQueue(team string, part float64) (client.Object, error) {
-	deserved := max(1, int64(part*gpusOfCluster+0.5))
-	q := gang.NewQueue()
-	content := map[string]any{
-		"metadata": map[string]any{"name": team},
-		"spec": map[string]any{
-			"weight": deserved, "reclaimable": true, "deserved": map[string]any{string(gpu): strconv.FormatInt(deserved, 10)},
-		},
-		"status": map[string]any{"state": gang.QueueOpen},
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, q); err != nil {
-		return nil, fmt.Errorf("make the Queue of team %s: %w", team, err)
-	}
-	q.SetUID(types.UID(team))
-	return q, nil
-}

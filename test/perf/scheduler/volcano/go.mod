@@ -1,4 +1,4 @@
-module github.com/tideline-io/tideline/test/perf/outcome/volcano
+module github.com/tideline-io/tideline/test/perf/scheduler/volcano
 
 go 1.26.0
 
