@@ -43,6 +43,7 @@ import (
 	"github.com/tideline-io/tideline/internal/cli/approve"
 	"github.com/tideline-io/tideline/internal/cli/convert"
 	"github.com/tideline-io/tideline/internal/cli/doctor"
+	"github.com/tideline-io/tideline/internal/cli/simulate"
 	"github.com/tideline-io/tideline/internal/cli/why"
 	"github.com/tideline-io/tideline/internal/console"
 	"github.com/tideline-io/tideline/internal/cost/reportserver"
@@ -68,8 +69,8 @@ var (
 func main() {
 	connection := cli.NewConnection(newScheme)
 	root := cli.Root(os.Args[0], runCommand(connection), why.Command(connection, recorder.OpenLedger, time.Now),
-		approve.Command(connection), convert.Command(), why.Sizing(connection, recorder.OpenLedger, time.Now),
-		doctor.Command(connection), versionCommand())
+		approve.Command(connection), simulate.Command(connection), convert.Command(),
+		why.Sizing(connection, recorder.OpenLedger, time.Now), doctor.Command(connection), versionCommand())
 	os.Exit(cli.Execute(ctrl.SetupSignalHandler(), root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -171,14 +172,15 @@ func run(ctx context.Context, connection *cli.Connection, cfg *config.Configurat
 	if err != nil {
 		return err
 	}
-	if err := setupReconcilers(ctx, mgr, cfg, namespace, claims); err != nil {
+	judge, err := setupReconcilers(ctx, mgr, cfg, namespace, claims)
+	if err != nil {
 		if meta.IsNoMatchError(err) {
 			return fmt.Errorf("the CustomResourceDefinitions of Tideline are not installed (make install): %w", err)
 		}
 		return err
 	}
 	if cfg.Webhooks.Enabled {
-		if err := webhook.Setup(mgr, cfg, namespace, claims); err != nil {
+		if err := webhook.Setup(mgr, cfg, namespace, claims, judge); err != nil {
 			return err
 		}
 	} else {
@@ -294,51 +296,51 @@ func (s *shared) gather(ctx context.Context, mgr ctrl.Manager) error {
 	return s.collector.Setup(ctx, mgr)
 }
 
-// setupReconcilers hands what is shared to the reconcilers of all kinds.
+// setupReconcilers hands what is shared to the reconcilers of all kinds. It returns the arbiter, which webhooks ask too.
 func setupReconcilers(
 	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader,
-) error {
+) (*arbiter.Arbiter, error) {
 	s, err := newShared(ctx, mgr, cfg, namespace, claims)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = elastictrainingjob.Setup(ctx, mgr, cfg, elastictrainingjob.Dependencies{
 		Arbiter: s.arbiter, Volcano: s.volcano, Scheduler: s.scheduler, Journal: s.recorder, Usage: s.collector, Claims: s.claims,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = mergejob.Setup(ctx, mgr, cfg, mergejob.Dependencies{
 		Arbiter: s.arbiter, Volcano: s.volcano, Scheduler: s.scheduler, Journal: s.recorder, Usage: s.collector,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = resourcequotaprofile.Setup(ctx, mgr, cfg, resourcequotaprofile.Dependencies{
 		Namespace: s.namespace, Arbiter: s.arbiter, Volcano: s.volcano, Spent: s.recorder.SpendingOf, Claims: s.claims,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	openLedger := func(ctx context.Context) (*ledger.Ledger, error) { return recorder.OpenLedger(ctx, cfg.Ledger) }
 	err = costreport.Setup(mgr, cfg, costreport.Dependencies{
 		Namespace: s.namespace, Complete: s.recorder.CompleteUntil, OpenLedger: openLedger,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if cfg.Console.Enabled {
 		if err := console.Setup(mgr, cfg, s.claims); err != nil {
-			return fmt.Errorf("serve the console: %w", err)
+			return nil, fmt.Errorf("serve the console: %w", err)
 		}
 	}
 	if err := serveReports(mgr, cfg, openLedger); err != nil {
-		return fmt.Errorf("serve reports: %w", err)
+		return nil, fmt.Errorf("serve reports: %w", err)
 	}
 	if err := priorityclass.Setup(mgr, cfg.Tiers); err != nil {
-		return err
+		return nil, err
 	}
-	return s.gather(ctx, mgr)
+	return s.arbiter, s.gather(ctx, mgr)
 }
 
 // serveReports has reports served beside the metrics, to whom the API server lets get their path: not at all where metrics are

@@ -1,7 +1,6 @@
 package elastictrainingjob
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -148,20 +147,13 @@ func (r *Reconciler) readSilentNodes(ctx context.Context, workers []podstate.Wor
 	return silent, nil
 }
 
-// observeProfile reads the profile of the job's namespace, and which queue a new gang joins: that of the profile, else the one
-// that the namespace names by Volcano's annotation, else default.
+// observeProfile reads the profile of the job's namespace, and which queue a new gang joins.
 func (r *Reconciler) observeProfile(ctx context.Context, o *jobstate.Observed) error {
 	// A missing namespace is an error and not "default": the cache lags, and a gang stays in the queue that it joins.
 	namespace, profile, err := profilecache.ProfileOf(ctx, r.client, o.Job.Namespace)
 	if err != nil {
 		return err
 	}
-	o.Profile = profile
-	switch {
-	case profile != nil:
-		o.Queue.Name = profile.Name
-	default:
-		o.Queue.Name = cmp.Or(namespace.Annotations[gang.QueueAnnotation], gang.DefaultQueue)
-	}
+	o.Profile, o.Queue.Name = profile, profilecache.QueueOf(namespace, profile)
 	return nil
 }

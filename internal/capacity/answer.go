@@ -259,18 +259,23 @@ func (m *Model) placeIfFits(g *Gang) bool {
 // placeWorkers takes the room of n workers of the gang on the nodes, and adds them to its queue's allocation. The free vector
 // of a node may become negative if the gang is placed by the soon vector.
 func (m *Model) placeWorkers(g *Gang, n int32, vector func(*node) []int64) {
+	m.seatWorkers(g, n, vector, m.place)
+}
+
+// seatWorkers is placeWorkers, where place takes the room of so many workers on a node.
+func (m *Model) seatWorkers(g *Gang, n int32, vector func(*node) []int64, place func(*ask, *node, int32)) {
 	a := m.compile(&g.Shape)
 	m.allocate(g, n)
 	for i := range g.Apart[:min(len(g.Apart), int(n))] {
 		one := m.compile(&g.Apart[i])
 		if seat := m.bestNode(one, a, vector); seat != nil {
-			m.place(one, seat, 1)
+			place(one, seat, 1)
 		}
 		n--
 	}
 	for _, node := range a.nodes {
 		if here := a.countFitting(vector(node), n); here > 0 {
-			m.place(a, node, here)
+			place(a, node, here)
 			n -= here
 		}
 	}

@@ -77,6 +77,11 @@ func (c *Connection) Config() (*rest.Config, error) {
 
 // Client connects to the cluster; no request takes longer than the timeout.
 func (c *Connection) Client(timeout time.Duration) (client.Client, error) {
+	return c.ClientThatHears(timeout, nil)
+}
+
+// ClientThatHears is Client, where heard gets the warnings of the API server; nil for standard error.
+func (c *Connection) ClientThatHears(timeout time.Duration, heard rest.WarningHandler) (client.Client, error) {
 	if c.connected != nil {
 		return c.connected, nil
 	}
@@ -84,7 +89,7 @@ func (c *Connection) Client(timeout time.Duration) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.Timeout = timeout
+	config.Timeout, config.WarningHandler = timeout, heard
 	scheme, err := c.scheme()
 	if err != nil {
 		return nil, err
@@ -122,6 +127,25 @@ func (c *Connection) Name(what string, args []string) (types.NamespacedName, err
 		}
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// NamespaceOf is the namespace of an object that a file names: that of -n, which must not differ from its own, or that of the
+// context.
+func (c *Connection) NamespaceOf(o client.Object) (string, error) {
+	own := o.GetNamespace()
+	switch {
+	case own != "" && c.namespace != "" && own != c.namespace:
+		return own, fmt.Errorf("it is in another namespace than -n %s: leave one out", c.namespace)
+	case own != "":
+		return own, nil
+	case c.namespace != "":
+		return c.namespace, nil
+	}
+	namespace, _, err := c.load().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("find your namespace (name it by -n): %w", err)
+	}
+	return namespace, nil
 }
 
 // CompleteJobs offers a shell the trainings and merges of the namespace.

@@ -2,7 +2,6 @@ package merging
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,8 +17,7 @@ const messageLimit = 1024
 
 func clip(s string, n int) string { return text.ClipLine(s, n) }
 
-// count writes a number with its noun.
-func count(n int32, noun string) string { return fmt.Sprintf("%d %s", n, plural(n, noun, noun+"s")) }
+func count(n int32, noun string) string { return text.FormatCount(n, noun) }
 
 func plural(n int32, one, many string) string {
 	if n == 1 {

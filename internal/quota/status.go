@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -207,13 +206,7 @@ func listOf(amounts capacity.Amounts) corev1.ResourceList {
 	return list
 }
 
-// count writes a number with its noun.
-func count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return strconv.Itoa(n) + " " + noun
-}
+func count(n int, noun string) string { return text.FormatCount(n, noun) }
 
 func (r *review) conditionWriter() conditions.Writer {
 	return conditions.Writer{List: &r.st.Conditions, Generation: r.profile.Generation, Now: r.p.now}

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -118,6 +119,8 @@ type validator struct {
 	// claims reads the resource claims of pods; nil where the validator's kind has none to judge.
 	claims *claimcache.Reader
 	of     words
+	// advise is what the user of a dry run that would succeed is told of the job that would be created in a queue; nil for nothing.
+	advise func(ctx context.Context, req admission.Request, queue string) []string
 	// read reads the job of a request. It returns nil for a change of fields that the validator does not judge.
 	read func(req admission.Request) (judge, error)
 }
@@ -127,8 +130,8 @@ type judge func(by Creation, rules Rules) Decision
 
 type profile = v1alpha1.ResourceQuotaProfile
 
-func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimcache.Reader) *validator {
-	return &validator{client: c, config: cfg, claims: claims, of: forTraining, read: func(req admission.Request) (judge, error) {
+func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimcache.Reader, f Foreteller) *validator {
+	v := &validator{client: c, config: cfg, claims: claims, of: forTraining, read: func(req admission.Request) (judge, error) {
 		before, job, err := decodeBoth[v1alpha1.ElasticTrainingJob](req)
 		switch {
 		case err != nil:
@@ -145,6 +148,16 @@ func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimca
 			return d
 		}, nil
 	}}
+	if f != nil {
+		v.advise = func(ctx context.Context, req admission.Request, queue string) []string {
+			_, job, err := decodeBoth[v1alpha1.ElasticTrainingJob](req)
+			if err != nil {
+				return nil // It was read before.
+			}
+			return simulate(ctx, f, job, queue)
+		}
+	}
+	return v
 }
 
 func newMergeValidator(c client.Client, cfg *config.Configuration) *validator {
@@ -199,7 +212,7 @@ func (v *validator) Handle(ctx context.Context, req admission.Request) admission
 	if decide == nil {
 		return admission.Allowed("")
 	}
-	_, of, err := profilecache.ProfileOf(ctx, v.client, req.Namespace)
+	namespace, of, err := profilecache.ProfileOf(ctx, v.client, req.Namespace)
 	// The cache may not have a new namespace yet. The planner checks the job against the profile again, so nothing is lost.
 	if err != nil && !apierrors.IsNotFound(err) {
 		return admission.Errored(http.StatusInternalServerError, err)
@@ -218,7 +231,11 @@ func (v *validator) Handle(ctx context.Context, req admission.Request) admission
 	if req.Operation == admissionv1.Update {
 		verb = "change"
 	}
-	return d.answerRequest(ctx, v.client, req, v.of.kind, verb+" the "+v.of.job+" again")
+	answer := d.answerRequest(ctx, v.client, req, v.of.kind, verb+" the "+v.of.job+" again")
+	if v.advise != nil && answer.Allowed && namespace != nil && req.Operation == admissionv1.Create && ptr.Deref(req.DryRun, false) {
+		answer.Warnings = v.advise(ctx, req, profilecache.QueueOf(namespace, of))
+	}
+	return answer
 }
 
 // answerRequest asks the API server for the claimed rights, and answers the request. again is what the user does if the API

@@ -70,8 +70,10 @@ func CachedObjects(namespace string) map[client.Object]cache.ByObject {
 }
 
 // Setup adds the webhooks to the manager, which is ready once they can be called. namespace is the operator's own. Every replica
-// serves webhooks and maintains the certificates, whether it leads or not.
-func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader) error {
+// serves webhooks and maintains the certificates, whether it leads or not. Dry runs are told what f foretells; nil for nothing.
+func Setup(
+	mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader, f Foreteller,
+) error {
 	host, port, err := config.SplitAddress(cfg.Webhooks.BindAddress)
 	if err != nil {
 		return fmt.Errorf("serve webhooks at %s: %w", cfg.Webhooks.BindAddress, err)
@@ -95,7 +97,7 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims
 		served.TLSOpts = append(served.TLSOpts, require)
 	}
 	server := webhook.NewServer(served)
-	for path, hook := range webhookHandlers(mgr.GetClient(), cfg, claims, newGate()) {
+	for path, hook := range webhookHandlers(mgr.GetClient(), cfg, claims, f, newGate()) {
 		server.Register(path, hook)
 	}
 	if err := mgr.Add(server); err != nil {
@@ -106,14 +108,14 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims
 
 // webhookHandlers are the handlers of all webhooks by path.
 func webhookHandlers(
-	c client.Client, cfg *config.Configuration, claims *claimcache.Reader, g *gate,
+	c client.Client, cfg *config.Configuration, claims *claimcache.Reader, f Foreteller, g *gate,
 ) map[string]http.Handler {
 	created, changed := reflect.TypeFor[newJob](), reflect.TypeFor[Approvable]()
 	a := &approver{client: c, config: cfg, now: time.Now}
 	return map[string]http.Handler{
 		defaultJobPath:       g.guardHandler(created, &completer{c, forTraining}),
 		defaultMergePath:     g.guardHandler(created, &completer{c, forMerge}),
-		validateJobPath:      g.guardHandler(reflect.TypeFor[v1alpha1.ElasticTrainingJob](), newJobValidator(c, cfg, claims)),
+		validateJobPath:      g.guardHandler(reflect.TypeFor[v1alpha1.ElasticTrainingJob](), newJobValidator(c, cfg, claims, f)),
 		validateMergePath:    g.guardHandler(reflect.TypeFor[v1alpha1.MergeJob](), newMergeValidator(c, cfg)),
 		validateProfilePath:  g.guardHandler(reflect.TypeFor[v1alpha1.ResourceQuotaProfile](), &sharesValidator{c}),
 		approvePath:          g.guardHandler(changed, admission.HandlerFunc(a.recordApprover)),

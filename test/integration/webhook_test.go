@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -62,6 +63,29 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		Expect(readiness(ctx, probes)).To(Equal(http.StatusOK), "the operator is ready")
 	})
 	scenario := func(name string, gpus ...int64) *testutil.Scenario { return in.NewScenario(GinkgoT(), name, gpus...) }
+
+	It("tell a dry run when the job would start, and at whose expense", func() {
+		s := scenario("outlook", 4)
+		simulate := func(minimum int32) string {
+			file := filepath.Join(GinkgoT().TempDir(), "job.json")
+			content, err := json.Marshal(s.Job("b").Range(minimum, max(minimum, 4)).Obj())
+			Expect(err).NotTo(HaveOccurred(), "the job is written")
+			Expect(os.WriteFile(file, content, 0o600)).To(Succeed(), "there is a file")
+			_, told, err := runKubectl(s, "apply", "--dry-run=server", "-f", file)
+			Expect(err).NotTo(HaveOccurred(), "it may be created: %s", told)
+			return told
+		}
+		Eventually(func() string { return simulate(4) }).Should(ContainSubstring("would start now: its 4 core workers fit"))
+		s.Submit(s.Job("a").Range(2, 4))
+		Eventually(s.Fetch("a")).Should(testutil.Train(4), "another takes all")
+		Eventually(func() string { return simulate(2) }).Should(
+			ContainSubstring("2 surplus workers of 1 other job would leave for it"))
+		Eventually(func() string { return simulate(3) }).Should(And(ContainSubstring("This job would start in "),
+			ContainSubstring("In 9 of 10 simulations"), ContainSubstring("too few jobs have ended")))
+		Eventually(func() string { return simulate(5) }).Should(ContainSubstring("would never start"))
+		Expect(s.Client.Get(s.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "b"}, &v1alpha1.ElasticTrainingJob{})).To(
+			MatchError(apierrors.IsNotFound, "IsNotFound"), "nothing was created")
+	})
 
 	It("make whoever creates a job its owner, and workers carry the name", func() {
 		s := scenario("owner", 2)

@@ -77,6 +77,9 @@ type Arbiter struct {
 	mirror *mirror
 	pace   pace
 
+	// foretelling is held while futures are drawn, which takes a second of CPU.
+	foretelling sync.Mutex
+
 	mu sync.RWMutex
 	// watching says of each watch whether the mirror has all that there was; nil until the cluster is watched.
 	watching []func() bool
@@ -88,6 +91,9 @@ type Arbiter struct {
 	claims map[types.NamespacedName]bool
 	// bound are the gangs for which others leave, and whether a pod of theirs has been bound since.
 	bound map[types.NamespacedName]bool
+	// waiting are the gangs that claimed room in the last evaluation, if judged says that there was one.
+	waiting []capacity.Gang
+	judged  bool
 	// wakeMerges and wakeProfiles are nil until a reader asks for them.
 	wakeMerges, wakeProfiles chan event.GenericEvent
 }
@@ -279,7 +285,7 @@ func (a *Arbiter) decide(ctx context.Context, now time.Time) (woken, time.Durati
 	wake.jobs = slices.DeleteFunc(wake.jobs, func(key types.NamespacedName) bool {
 		return !c.in.isTraining(key) // A gang that is not ours has no reconciler.
 	})
-	a.claims = claims
+	a.claims, a.waiting, a.judged = claims, c.in.waiting(), true
 	return wake, again, nil
 }
 

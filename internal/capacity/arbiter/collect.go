@@ -65,6 +65,17 @@ func (in *inputs) anybodyWaits() bool {
 		slices.ContainsFunc(in.growers, func(g capacity.Grower) bool { return g.Workers > 0 })
 }
 
+// waiting are the gangs that claim room, of all queues.
+func (in *inputs) waiting() []capacity.Gang {
+	var all []capacity.Gang
+	for _, d := range in.dockets {
+		for _, g := range d.Waiting {
+			all = append(all, *g)
+		}
+	}
+	return all
+}
+
 // collector makes the inputs of one evaluation from a mirror.
 type collector struct {
 	*mirror

@@ -2,6 +2,7 @@
 package text
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -53,3 +54,11 @@ func shorten(s string, n int) string {
 
 // FormatDuration writes a duration without a zero rest: "168h", "1h30m0s".
 func FormatDuration(d time.Duration) string { return strings.TrimSuffix(d.String(), "0m0s") }
+
+// FormatCount writes a number of things: "1 worker", "3 workers".
+func FormatCount[N int | int32](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

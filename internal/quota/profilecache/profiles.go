@@ -2,6 +2,7 @@
 package profilecache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/quota"
 )
 
@@ -62,6 +64,15 @@ func ProfileOf(ctx context.Context, reader client.Reader, namespace string) (
 		return nil, nil, err
 	}
 	return profiles.ProfileOf(ctx, namespace)
+}
+
+// QueueOf is the queue that a new gang of a namespace joins: that of its profile, else the one that the namespace names by
+// Volcano's annotation, else default.
+func QueueOf(namespace *metav1.PartialObjectMetadata, profile *v1alpha1.ResourceQuotaProfile) string {
+	if profile != nil {
+		return profile.Name
+	}
+	return cmp.Or(namespace.Annotations[gang.QueueAnnotation], gang.DefaultQueue)
 }
 
 // ProfileChanged passes on changes that jobs depend on: the spec, whether there is a Queue and why not, and the jobs that get

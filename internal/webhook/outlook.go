@@ -1,0 +1,108 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity/arbiter"
+	"github.com/tideline-io/tideline/internal/capacity/lifetime"
+	"github.com/tideline-io/tideline/internal/platform/text"
+)
+
+// Foreteller simulates when trainings that do not exist yet would start. *[arbiter.Arbiter] is one.
+type Foreteller interface {
+	EndedTrainings(ctx context.Context) ([]lifetime.Ended, error)
+	ForetellStart(
+		ctx context.Context, job *v1alpha1.ElasticTrainingJob, queue string, history *lifetime.History, now time.Time,
+	) (*arbiter.Outlook, error)
+}
+
+// simulate is what the user of a dry run is told of a training that may be created: when it would start.
+func simulate(ctx context.Context, f Foreteller, job *v1alpha1.ElasticTrainingJob, queue string) []string {
+	ended, err := f.EndedTrainings(ctx)
+	if err != nil {
+		return []string{sayNoOutlook(err)}
+	}
+	outlook, err := f.ForetellStart(ctx, job, queue, lifetime.NewHistory(ended), time.Now())
+	if err != nil {
+		return []string{sayNoOutlook(err)}
+	}
+	return sayOutlook(outlook)
+}
+
+func sayNoOutlook(err error) string {
+	if errors.Is(err, arbiter.ErrNotJudging) {
+		return "When this job would start is not known: the replica of the operator that answered does not lead, or has just " +
+			"begun. Ask again."
+	}
+	return fmt.Sprintf("When this job would start is not known: %v. Ask again.", err)
+}
+
+// sayOutlook says when a training would start, at whose expense, and what that is from. It names nobody: the user may see
+// less than the operator.
+func sayOutlook(o *arbiter.Outlook) []string {
+	workers := text.FormatCount(o.Gang.Workers, "core worker")
+	switch {
+	case o.Answer.Unknown != "":
+		return []string{fmt.Sprintf("When this job would start is not known: Tideline does not model %s.", o.Answer.Unknown)}
+	case o.Never != nil:
+		return []string{fmt.Sprintf("This job would never start: its %s do not fit, even if nothing else ran. %s",
+			workers, o.Never.SayEmpty())}
+	case o.Answer.Fits && o.Before == 0:
+		return []string{fmt.Sprintf("This job would start now: its %s fit.", workers)}
+	case o.Surplus > 0 && o.Before == 0:
+		return []string{fmt.Sprintf("This job would start in about 2 minutes: %s of %s would leave for it.",
+			text.FormatCount(o.Surplus, "surplus worker"), text.FormatCount(o.Jobs, "other job"))}
+	}
+	said := fmt.Sprintf("This job would start in %s. In 9 of 10 simulations it is between %s and %s.",
+		sayStart(o, 0.5), sayStart(o, 0.05), sayStart(o, 0.95))
+	if o.Before > 0 {
+		said += fmt.Sprintf(" Before it in order: %s.", text.FormatCount(o.Before, "waiting gang"))
+	}
+	return []string{said, sayBasis(o)}
+}
+
+// sayStart is by when a part of the simulations has the training start.
+func sayStart(o *arbiter.Outlook, part float64) string {
+	switch start, known := o.StartBy(part); {
+	case !known:
+		return "more than two weeks"
+	case start < time.Minute:
+		return "less than a minute"
+	default:
+		return strings.TrimSuffix(text.FormatDuration(roundStart(start)), "0s") // Rounded times have no seconds.
+	}
+}
+
+// roundStart leaves two figures of a time: more would be said than is known.
+func roundStart(d time.Duration) time.Duration {
+	switch {
+	case d < 10*time.Minute:
+		return d.Round(time.Minute)
+	case d < 2*time.Hour:
+		return d.Round(5 * time.Minute)
+	case d < 24*time.Hour:
+		return d.Round(30 * time.Minute)
+	}
+	return d.Round(6 * time.Hour)
+}
+
+// sayBasis says what the lifetimes of running jobs are taken from, and what is left out.
+func sayBasis(o *arbiter.Outlook) string {
+	from, most := lifetime.FromAge, 0
+	for _, source := range []lifetime.Source{lifetime.FromTask, lifetime.FromQueue, lifetime.FromAll, lifetime.FromAge} {
+		if o.From[source] > most {
+			from, most = source, o.From[source]
+		}
+	}
+	last := "as long as " + string(from) + " did"
+	if from == lifetime.FromAge {
+		last = "with even odds as long again as they have run, because too few jobs have ended"
+	}
+	return fmt.Sprintf("From %s, in which running jobs last %s. Jobs that come later, and limits of the profile, are "+
+		"left out.", text.FormatCount(o.Futures, "simulation"), last)
+}

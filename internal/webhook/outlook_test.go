@@ -1,0 +1,113 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/capacity/arbiter"
+	"github.com/tideline-io/tideline/internal/capacity/lifetime"
+	"github.com/tideline-io/tideline/internal/platform/config"
+)
+
+// foreteller answers with an outlook or an error, and notes the queue that it is asked about.
+type foreteller struct {
+	outlook arbiter.Outlook
+	err     error
+	queues  []string
+}
+
+func (f *foreteller) EndedTrainings(context.Context) ([]lifetime.Ended, error) { return nil, nil }
+
+func (f *foreteller) ForetellStart(
+	_ context.Context, _ *v1alpha1.ElasticTrainingJob, queue string, _ *lifetime.History, _ time.Time,
+) (*arbiter.Outlook, error) {
+	f.queues = append(f.queues, queue)
+	return &f.outlook, f.err
+}
+
+func TestOnlyADryRunThatWouldSucceedIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		dry  *bool
+		job  string
+		told int
+	}{
+		"a dry run":     {ptr.To(true), `{"spec":{"owner":"alice"}}`, 1},
+		"a creation":    {ptr.To(false), `{"spec":{"owner":"alice"}}`, 0},
+		"an older API":  {nil, `{"spec":{"owner":"alice"}}`, 0},
+		"a refused one": {ptr.To(true), `{"spec":{"owner":"alice","tier":"gold"}}`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			f := &foreteller{err: arbiter.ErrNotJudging}
+			req := creation(c.job)
+			req.DryRun = c.dry
+			response := newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil, f).Handle(t.Context(), req)
+			g.Expect(response.Warnings).To(HaveLen(c.told))
+			g.Expect(f.queues).To(HaveLen(c.told), "nothing is simulated that is not told")
+		})
+	}
+}
+
+func TestWhatIsSaidOfAStart(t *testing.T) {
+	gang := capacity.Gang{Workers: 4}
+	starts := func(of ...int) (all []time.Duration) {
+		for _, minutes := range of {
+			all = append(all, time.Duration(minutes)*time.Minute)
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		outlook arbiter.Outlook
+		says    []string
+	}{
+		"it fits": {
+			arbiter.Outlook{Gang: gang, Answer: capacity.Answer{Fits: true}},
+			[]string{"This job would start now: its 4 core workers fit."},
+		},
+		"surplus gives way": {
+			arbiter.Outlook{Gang: gang, Surplus: 3, Jobs: 1},
+			[]string{"This job would start in about 2 minutes: 3 surplus workers of 1 other job would leave for it."},
+		},
+		"it is not modelled": {
+			arbiter.Outlook{Gang: gang, Answer: capacity.Answer{Unknown: "a volume"}},
+			[]string{"When this job would start is not known: Tideline does not model a volume."},
+		},
+		"it is too large": {
+			arbiter.Outlook{Gang: gang, Never: &capacity.Answer{Largest: 2, Short: capacity.Amounts{"nvidia.com/gpu": 2}}},
+			[]string{"This job would never start: its 4 core workers do not fit, even if nothing else ran. At most 2 such pods would " +
+				"fit; short of 2 nvidia.com/gpu."},
+		},
+		"it waits": {
+			arbiter.Outlook{
+				Gang: gang, Before: 2, Futures: 10, Starts: starts(0, 4, 8, 33, 61, 62, 190, 191, 1600),
+				From: map[lifetime.Source]int{lifetime.FromTask: 3, lifetime.FromAll: 2},
+			},
+			[]string{
+				"This job would start in 1h. In 9 of 10 simulations it is between less than a minute and more than two weeks. " +
+					"Before it in order: 2 waiting gangs.",
+				"From 10 simulations, in which running jobs last as long as ended runs of the same task did. Jobs that come later, and " +
+					"limits of the profile, are left out.",
+			},
+		},
+		"nothing is known of the others": {
+			arbiter.Outlook{Gang: gang, Before: 1, Futures: 1, Starts: starts(300), From: map[lifetime.Source]int{}},
+			[]string{
+				"This job would start in 5h. In 9 of 10 simulations it is between 5h and 5h. Before it in order: 1 waiting gang.",
+				"From 1 simulation, in which running jobs last with even odds as long again as they have run, because too few jobs have " +
+					"ended. Jobs that come later, and limits of the profile, are left out.",
+			},
+		},
+	} {
+		NewWithT(t).Expect(sayOutlook(&c.outlook)).To(Equal(c.says), name)
+	}
+	g := NewWithT(t)
+	g.Expect(sayNoOutlook(errors.New("the cache is not there"))).To(ContainSubstring("the cache is not there"))
+	g.Expect(sayNoOutlook(arbiter.ErrNotJudging)).To(ContainSubstring("does not lead"))
+}
