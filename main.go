@@ -330,7 +330,7 @@ func setupReconcilers(
 		return nil, err
 	}
 	if cfg.Console.Enabled {
-		if err := console.Setup(mgr, cfg, s.claims); err != nil {
+		if err := console.Setup(mgr, cfg, s.claims, openLedger); err != nil {
 			return nil, fmt.Errorf("serve the console: %w", err)
 		}
 	}

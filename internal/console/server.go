@@ -9,15 +9,20 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/console/view"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -45,15 +50,21 @@ var (
 type Server struct {
 	guard  *guard
 	gather func(context.Context) (*view.Model, error)
+	past   pastOf
 	cfg    *config.Configuration
 	log    logr.Logger
 	origin *http.CrossOriginProtection
 	slots  chan struct{}
 }
 
-func newServer(g *guard, gather func(context.Context) (*view.Model, error), cfg *config.Configuration, log logr.Logger) *Server {
+// pastOf is what is on record about a training.
+type pastOf = func(context.Context, *v1alpha1.ElasticTrainingJob, time.Time) *view.Past
+
+func newServer(
+	g *guard, gather func(context.Context) (*view.Model, error), past pastOf, cfg *config.Configuration, log logr.Logger,
+) *Server {
 	return &Server{
-		guard: g, gather: gather, cfg: cfg, log: log, origin: http.NewCrossOriginProtection(), slots: make(chan struct{}, atOnce),
+		guard: g, gather: gather, past: past, cfg: cfg, log: log, origin: http.NewCrossOriginProtection(), slots: make(chan struct{}, atOnce),
 	}
 }
 
@@ -69,13 +80,19 @@ func checkServed(m config.Metrics) error {
 	return nil
 }
 
-// Setup has a manager's server of metrics serve the console. It fails if that server is off or has no TLS.
-func Setup(mgr ctrl.Manager, cfg *config.Configuration, claims *claimcache.Reader) error {
+// Setup has a manager's server of metrics serve the console. It fails if that server is off or has no TLS. The ledger is opened
+// when a page asks for it, if one is configured.
+func Setup(mgr ctrl.Manager, cfg *config.Configuration, claims *claimcache.Reader, open OpenLedger) error {
 	if err := checkServed(cfg.Metrics); err != nil {
 		return err
 	}
 	g := &gatherer{cache: mgr.GetCache(), cfg: cfg, counted: claims.CountedOf}
-	s := newServer(&guard{api: mgr.GetClient()}, g.now, cfg, mgr.GetLogger().WithName("console"))
+	log := mgr.GetLogger().WithName("console")
+	if !cfg.Ledger.IsConfigured() {
+		open = nil
+	}
+	h := &historian{open: open, cfg: cfg, log: log}
+	s := newServer(&guard{api: mgr.GetClient()}, g.now, h.past, cfg, log)
 	return mgr.AddMetricsServerExtraHandler(view.Root, s)
 }
 
@@ -100,10 +117,10 @@ func LeaveOut(filter Provider) Provider {
 
 // page is what a template gets.
 type page struct {
-	Title, Path string
-	Sight       *view.Sight
-	Problem     string
-	Content     any
+	Title   string
+	Sight   *view.Sight
+	Problem string
+	Content any
 }
 
 // ServeHTTP serves one page.
@@ -122,15 +139,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case path == "page.css":
 		head.Set("Content-Type", "text/css; charset=utf-8")
 		http.ServeContent(w, req, "", time.Time{}, strings.NewReader(style))
-	case path == "" || path == "jobs":
-		s.show(w, req, path)
 	default:
-		s.answer(w, http.StatusNotFound, "problem", page{Title: "No such page", Problem: "There is no page of this address."})
+		a, there := addressOf(path)
+		if !there {
+			s.answer(w, http.StatusNotFound, "problem", page{Title: "No such page", Problem: "There is no page of this address."})
+			return
+		}
+		s.show(w, req, a)
 	}
 }
 
 // show shows a page to a reader who may see it.
-func (s *Server) show(w http.ResponseWriter, req *http.Request, path string) {
+func (s *Server) show(w http.ResponseWriter, req *http.Request, at address) {
 	ctx, cancel := context.WithTimeout(req.Context(), pageTimeout)
 	defer cancel()
 	token := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
@@ -149,7 +169,7 @@ func (s *Server) show(w http.ResponseWriter, req *http.Request, path string) {
 	}
 	var may bool
 	if err == nil {
-		may, err = s.guard.mayOpen(ctx, &user, req.URL.Path)
+		may, err = s.guard.mayOpen(ctx, &user, view.Root+at.section)
 	}
 	if err == nil && !may {
 		s.answer(w, http.StatusForbidden, "problem", page{Title: "Not for you", Problem: user.Username + " may not get " + view.Root +
@@ -158,38 +178,90 @@ func (s *Server) show(w http.ResponseWriter, req *http.Request, path string) {
 	}
 	var content page
 	if err == nil {
-		select {
-		case s.slots <- struct{}{}:
-			defer func() { <-s.slots }()
-			var m *view.Model
-			if m, err = s.gather(ctx); err == nil {
-				content.Sight, err = s.guard.sightOf(ctx, &user, m)
-			}
-			if err == nil {
-				content.Title, content.Content = s.make(path, req, m, content.Sight)
-			}
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
+		content, err = s.make(ctx, at, &user, req.URL.Query())
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		s.log.Error(err, "Cannot serve the console")
 		s.answer(w, http.StatusServiceUnavailable, "problem", page{Title: "Not now", Problem: "The API server or the caches did not " +
 			"answer. The operator's log says why; it needs the right to create tokenreviews, which component monitoring has."})
-		return
+	case content.Content == nil:
+		content.Title, content.Problem = "Nothing here", "There is none by this name, or you may not read it."
+		s.answer(w, http.StatusNotFound, "problem", content)
+	default:
+		s.answer(w, http.StatusOK, at.template(), content)
 	}
-	content.Path = path
-	s.answer(w, http.StatusOK, map[string]string{"": "cluster", "jobs": "jobs"}[path], content)
 }
 
-// make makes what a page says.
-func (s *Server) make(path string, req *http.Request, m *view.Model, sight *view.Sight) (title string, content any) {
-	query := req.URL.Query()
-	number := func(name string) int { n, _ := strconv.Atoi(query.Get(name)); return n }
-	if path == "jobs" {
-		return "Trainings", view.NewJobs(m, sight, query.Get("show"), number("page"), time.Now())
+// make makes a page for a user; its content is nil if what the page is about is not there, or not for this user.
+func (s *Server) make(ctx context.Context, at address, user *authenticationv1.UserInfo, query url.Values) (page, error) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return page{}, ctx.Err()
 	}
-	return "The cluster now", view.NewCluster(m, sight, s.cfg, number("nodes"), time.Now())
+	m, err := s.gather(ctx)
+	if err != nil {
+		return page{}, err
+	}
+	sight, err := s.guard.sightOf(ctx, user, m)
+	if err != nil {
+		return page{}, err
+	}
+	number := func(name string) int { n, _ := strconv.Atoi(query.Get(name)); return n }
+	p, now := page{Sight: sight}, time.Now()
+	switch {
+	case at.section == "":
+		p.Title, p.Content = "The cluster now", view.NewCluster(m, sight, s.cfg, number("nodes"), now)
+	case at.section == "merges":
+		p.Title, p.Content = "Merges", view.NewMerges(m, sight, query.Get("pool"), number("page"), now)
+	case at.section == "jobs" && at.name == "":
+		p.Title, p.Content = "Trainings", view.NewJobs(m, sight, query.Get("show"), number("page"), now)
+	case at.section == "jobs":
+		if j := m.FindJob(sight, types.NamespacedName{Namespace: at.namespace, Name: at.name}); j != nil {
+			p.Title, p.Content = at.namespace+"/"+at.name, view.NewJob(j, s.past(ctx, j, now), sight, now)
+		}
+	default:
+		if of := m.FindTeam(sight, at.name); of != nil {
+			p.Title, p.Content = "Team "+at.name, view.NewTeam(of, m, sight, s.cfg, number("page"), now)
+		}
+	}
+	return p, nil
+}
+
+// address is which page is asked for.
+type address struct {
+	// section is the part of the console: empty for the cluster, jobs, teams or merges.
+	section string
+	// namespace and name are of the object that a page is about; empty for lists.
+	namespace, name string
+}
+
+// addressOf reads an address below the console's root; false for one of no page.
+func addressOf(path string) (address, bool) {
+	parts := strings.Split(path, "/")
+	a := address{section: parts[0]}
+	switch {
+	case len(parts) == 1:
+		return a, slices.Contains([]string{"", "jobs", "merges"}, a.section)
+	case len(parts) == 2 && a.section == "teams":
+		a.name = parts[1]
+	case len(parts) == 3 && a.section == "jobs":
+		a.namespace, a.name = parts[1], parts[2]
+	}
+	return a, a.name != ""
+}
+
+// template is the name of the page's template.
+func (a address) template() string {
+	switch {
+	case a.section == "":
+		return "cluster"
+	case a.name == "":
+		return a.section
+	}
+	return strings.TrimSuffix(a.section, "s")
 }
 
 // answer writes a page.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -61,7 +63,8 @@ func serve(m *view.Model, may func(authorizationv1.SubjectAccessReviewSpec) bool
 		},
 	})
 	gather := func(context.Context) (*view.Model, error) { return m, nil }
-	return newServer(&guard{api: api}, gather, config.DefaultConfiguration(), logr.Discard())
+	past := (&historian{cfg: config.DefaultConfiguration(), log: logr.Discard()}).past
+	return newServer(&guard{api: api}, gather, past, config.DefaultConfiguration(), logr.Discard())
 }
 
 func everything(authorizationv1.SubjectAccessReviewSpec) bool { return true }
@@ -94,6 +97,8 @@ func TestWhoMayOpenTheConsole(t *testing.T) {
 func TestReaderOfOneNamespaceOfThree(t *testing.T) {
 	g := NewWithT(t)
 	m := world(job("one", "llama", "two/secret holds 4 of nvidia.com/gpu"), job("two", "secret", ""), job("three", "covert", ""))
+	m.Merges = []*v1alpha1.MergeJob{mergeOf("one", "ctr"), mergeOf("two", "hidden")}
+	m.Profiles = []*v1alpha1.ResourceQuotaProfile{{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}}
 	s := serve(m, func(r authorizationv1.SubjectAccessReviewSpec) bool {
 		a := r.ResourceAttributes
 		return a == nil || a.Namespace == "one" || a.Resource == "nodes"
@@ -103,21 +108,88 @@ func TestReaderOfOneNamespaceOfThree(t *testing.T) {
 		g.Expect(page).To(And(ContainSubstring("one/llama"), ContainSubstring("a job of another namespace holds 4 of nvidia.com/gpu"),
 			Not(ContainSubstring("secret")), Not(ContainSubstring("covert")), Not(ContainSubstring("three"))), path)
 	}
+	g.Expect(get(s, "/console/jobs/one/llama", "good").Body.String()).To(And(
+		ContainSubstring("a job of another namespace holds 4 of nvidia.com/gpu"), Not(ContainSubstring("secret"))))
+	merges := get(s, "/console/merges", "good").Body.String()
+	g.Expect(merges).To(And(ContainSubstring("one/ctr"), ContainSubstring("1 in namespaces that you may not read"),
+		Not(ContainSubstring("hidden"))))
+	// What may not be read is not told from what is not there.
+	absent := get(s, "/console/jobs/one/nothing", "good")
+	for _, path := range []string{"/console/jobs/two/secret", "/console/jobs/two/nothing", "/console/teams/ads"} {
+		w := get(s, path, "good")
+		g.Expect([]any{w.Code, w.Body.String()}).To(Equal([]any{404, absent.Body.String()}), path)
+	}
 	g.Expect(get(s, "/console/", "good").Body.String()).To(And(ContainSubstring("2 more wait in namespaces"),
 		ContainSubstring("one/llama 2, others 4, 2 of 8 free")))
 }
 
+// fill writes a text into every field that holds one, so that lists have one entry and pointers point somewhere.
+func fill(v reflect.Value, text string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), text)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), text)
+	case reflect.Struct:
+		if _, isTime := v.Interface().(metav1.Time); isTime {
+			v.Set(reflect.ValueOf(metav1.Now()))
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i), text)
+			}
+		}
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(1)
+	default:
+	}
+}
+
+// filled is a world with a text in all fields that pages show.
+func filled(text string) *view.Model {
+	j := job(text, text, text)
+	fill(reflect.ValueOf(&j.Status).Elem(), text)
+	j.Spec.Owner, j.Status.Phase = text, v1alpha1.PhasePending
+	p := &v1alpha1.ResourceQuotaProfile{}
+	fill(reflect.ValueOf(&p.Status).Elem(), text)
+	fill(reflect.ValueOf(&p.Spec.Caps).Elem(), text)
+	p.Name, j.Status.Profile = text, text
+	merge := mergeOf(text, text)
+	fill(reflect.ValueOf(&merge.Status).Elem(), text)
+	merge.Spec.Owner = text
+	m := world(j)
+	m.Profiles, m.Merges, m.Nodes[0].Name, m.Nodes[0].Device = []*v1alpha1.ResourceQuotaProfile{p}, []*v1alpha1.MergeJob{merge}, text, text
+	return m
+}
+
+func mergeOf(namespace, name string) *v1alpha1.MergeJob {
+	m := &v1alpha1.MergeJob{}
+	m.Namespace, m.Name = namespace, name
+	return m
+}
+
+// addresses are all pages about a world of one name.
+func addresses(name string) []string {
+	name = url.PathEscape(name)
+	return []string{
+		"/console/", "/console/jobs", "/console/merges?pool=" + name, "/console/teams/" + name, "/console/jobs/" + name + "/" + name,
+	}
+}
+
 func TestNamesMakeNoElements(t *testing.T) {
 	g := NewWithT(t)
-	j := job("one", hostile, hostile)
-	j.Spec.Owner, j.Status.Reason, j.Status.Queue, j.Status.Tier, j.Status.Summary = hostile, hostile, hostile, hostile, hostile
-	p := &v1alpha1.ResourceQuotaProfile{}
-	p.Name, p.Status.Reason = hostile, hostile
-	m := world(j)
-	m.Profiles, m.Nodes[0].Name, m.Nodes[0].Device = []*v1alpha1.ResourceQuotaProfile{p}, hostile, hostile
-	for _, path := range []string{"/console/", "/console/jobs?show=" + url.QueryEscape(hostile)} {
-		page := get(serve(m, everything), path, "good").Body.String()
-		g.Expect(page).To(And(ContainSubstring("&lt;script&gt;"), Not(ContainSubstring("<script")), Not(ContainSubstring("<img"))))
+	// A slash would be part of the address.
+	text := strings.ReplaceAll(hostile, "/", "")
+	for _, path := range addresses(text) {
+		w := get(serve(filled(text), everything), path, "good")
+		g.Expect(w.Code).To(Equal(200), path)
+		g.Expect(w.Body.String()).To(And(ContainSubstring("&lt;script&gt;"), Not(ContainSubstring("<script")),
+			Not(ContainSubstring("<img"))), path)
 	}
 }
 
@@ -155,10 +227,15 @@ func TestFirstPageOfManyJobs(t *testing.T) {
 	var jobs []*v1alpha1.ElasticTrainingJob
 	for i := range 10_000 {
 		jobs = append(jobs, job(fmt.Sprintf("team-%d", i%100), fmt.Sprintf("job-%d", i), "no room for 8 workers"))
+		jobs[i].Status.Profile = "ads"
 	}
-	s := serve(&view.Model{Jobs: jobs}, everything)
+	m := &view.Model{Jobs: jobs, Profiles: []*v1alpha1.ResourceQuotaProfile{{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}}}
+	for i := range 10_000 {
+		m.Merges = append(m.Merges, mergeOf(fmt.Sprintf("team-%d", i%100), fmt.Sprintf("merge-%d", i)))
+	}
+	s := serve(m, everything)
 	get(s, "/console/", "good")
-	for _, path := range []string{"/console/", "/console/jobs"} {
+	for _, path := range []string{"/console/", "/console/jobs", "/console/teams/ads", "/console/jobs/team-7/job-7", "/console/merges"} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		begin := time.Now()
@@ -182,13 +259,14 @@ func TestPagesInABrowser(t *testing.T) {
 		t.Skip(err)
 	}
 	defer func() { _ = chromium.Stop() }()
-	j := job("one", strings.Repeat("long-name-", 20), strings.Repeat("x", 500))
-	m := world(j, job("two", "llama", hostile))
-	p := &v1alpha1.ResourceQuotaProfile{}
-	p.Name = strings.Repeat("team", 15)
-	m.Profiles = []*v1alpha1.ResourceQuotaProfile{p}
+	m := filled(strings.Repeat("long-name-", 20))
+	m.Jobs = append(m.Jobs, job("two", "llama", hostile))
 	s := serve(m, everything)
-	for i, path := range []string{"/console/", "/console/jobs"} {
+	s.past = func(context.Context, *v1alpha1.ElasticTrainingJob, time.Time) *view.Past {
+		return pastOfTwo(time.Now().Add(-time.Hour))
+	}
+	long := strings.Repeat("long-name-", 20)
+	for i, path := range append(addresses(long), "/console/jobs/two/llama") {
 		content := strings.Replace(get(s, path, "good").Body.String(), `<link rel="stylesheet" href="/console/page.css">`,
 			"<style>"+style+"</style>", 1)
 		file := filepath.Join(t.TempDir(), fmt.Sprintf("page-%d.html", i))

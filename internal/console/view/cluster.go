@@ -48,7 +48,7 @@ type Cluster struct {
 
 // TeamRow is a team's line.
 type TeamRow struct {
-	Name                           string
+	Name, Path                     string
 	Used, Deserved, Borrowed, Lent string
 	Running, Waiting               int32
 	LargestGang                    string
@@ -57,7 +57,7 @@ type TeamRow struct {
 
 // JobRow is a training's line.
 type JobRow struct {
-	Namespace, Name          string
+	Namespace, Name, Path    string
 	Phase, Reason, Message   string
 	Size, Queue, Tier, Owner string
 	Place                    int32
@@ -206,7 +206,7 @@ func teamRow(p *v1alpha1.ResourceQuotaProfile, cfg *config.Configuration) TeamRo
 		gang = "unknown"
 	}
 	return TeamRow{
-		Name: nameText(p.Name),
+		Name: nameText(p.Name), Path: teamPath(p.Name),
 		Used: text.FormatThousandths(used), Deserved: text.FormatThousandths(deserved),
 		Borrowed: text.FormatThousandths(borrowed), Lent: text.FormatThousandths(accelerators(cfg, st.Lent)),
 		Running: st.Running, Waiting: st.Waiting, LargestGang: gang, Reason: nameText(st.Reason),
@@ -217,7 +217,7 @@ func teamRow(p *v1alpha1.ResourceQuotaProfile, cfg *config.Configuration) TeamRo
 func rowOf(j *v1alpha1.ElasticTrainingJob, s *Sight, now time.Time) JobRow {
 	st := &j.Status
 	return JobRow{
-		Namespace: nameText(j.Namespace), Name: nameText(j.Name),
+		Namespace: nameText(j.Namespace), Name: nameText(j.Name), Path: jobPath(j.Namespace, j.Name),
 		Phase: nameText(cmp.Or(string(st.Phase), string(v1alpha1.PhasePending))), Reason: nameText(st.Reason),
 		Message: s.told(st.Message),
 		Size:    nameText(st.Summary), Queue: nameText(st.Queue), Tier: nameText(st.Tier), Owner: nameText(j.Spec.Owner),

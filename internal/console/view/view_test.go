@@ -67,3 +67,39 @@ func TestNodesAreDrawnWithWords(t *testing.T) {
 	g.Expect(row.Words).To(Equal("mine/bert 1.5, others 1.5, 1 of 4 free"))
 	g.Expect(len(row.Squares)).To(BeNumerically("<=", 5))
 }
+
+func TestMergesAreInTheirLine(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Now()
+	merge := func(name string, place int32, age time.Duration) *v1alpha1.MergeJob {
+		m := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "mine", Name: name}}
+		m.Spec.Schedule = &v1alpha1.MergeSchedule{Interval: &metav1.Duration{Duration: 10 * time.Hour}}
+		m.Status.LastFull = &v1alpha1.FullModel{Time: metav1.NewTime(now.Add(-age))}
+		if place > 0 {
+			m.Status.Position = &place
+		}
+		return m
+	}
+	runs := merge("runs", 0, time.Hour)
+	runs.Status.Run = &v1alpha1.MergeRun{RunTime: &metav1.Time{Time: now}}
+	due := merge("due", 0, 9*time.Hour)
+	due.Status.DueTime = &metav1.Time{Time: now.Add(time.Hour)}
+	hidden, other := merge("hidden", 1, 20*time.Hour), merge("other", 0, 0)
+	hidden.Namespace, other.Status.Pool = "theirs", "night"
+	m := &Model{Merges: []*v1alpha1.MergeJob{merge("fresh", 0, 0), due, merge("second", 3, 11*time.Hour), merge("first", 2, 0), runs, hidden, other}}
+	page := NewMerges(m, &Sight{Merges: map[string]bool{"mine": true}}, "tideline-merge", 1, now)
+	var names, late []string
+	for _, row := range page.Rows {
+		names = append(names, row.Name)
+		if row.Late {
+			late = append(late, row.Name+": "+row.Fresh)
+		}
+	}
+	g.Expect(names).To(Equal([]string{"runs", "first", "second", "due", "fresh"}))
+	g.Expect(late).To(Equal([]string{"second: 11 h 0 min old, merged again at 10 h 0 min"}))
+	g.Expect(page.Others).To(Equal(1))
+	g.Expect([]string{page.Figures[0].Value, page.Figures[1].Value, page.Figures[2].Value}).To(Equal([]string{"3", "1", "2"}),
+		"sums are of all namespaces")
+	g.Expect(NewMerges(m, &Sight{}, "absent", 1, now).Pool).To(Equal("night"), "the first by name")
+	g.Expect(NewMerges(&Model{}, &Sight{}, "", 1, now).Pages.Pages).To(Equal(1))
+}
