@@ -44,6 +44,7 @@ import (
 	"github.com/tideline-io/tideline/internal/cli/convert"
 	"github.com/tideline-io/tideline/internal/cli/doctor"
 	"github.com/tideline-io/tideline/internal/cli/simulate"
+	"github.com/tideline-io/tideline/internal/cli/submit"
 	"github.com/tideline-io/tideline/internal/cli/why"
 	"github.com/tideline-io/tideline/internal/console"
 	"github.com/tideline-io/tideline/internal/cost/reportserver"
@@ -69,7 +70,7 @@ var (
 func main() {
 	connection := cli.NewConnection(newScheme)
 	root := cli.Root(os.Args[0], runCommand(connection), why.Command(connection, recorder.OpenLedger, time.Now),
-		approve.Command(connection), simulate.Command(connection), convert.Command(),
+		approve.Command(connection), simulate.Command(connection), submit.Command(connection, time.Now), convert.Command(),
 		why.Sizing(connection, recorder.OpenLedger, time.Now), doctor.Command(connection), versionCommand())
 	os.Exit(cli.Execute(ctrl.SetupSignalHandler(), root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

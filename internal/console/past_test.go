@@ -61,7 +61,8 @@ func TestStoryOfATraining(t *testing.T) {
 		},
 		Decisions: []ledger.Decision{
 			decision("new", "GaveWay", "Surplus left for ads/bert (PreemptionByScheduler).", begin.Add(time.Hour)),
-			decision("new", "Waited", "Nothing was free.", begin), decision("old", "Ended", "An earlier one failed.", begin.Add(-time.Hour)),
+			decision("new", "Waited", "Nothing was free.", begin),
+			decision("old", "Ended", "An earlier one failed.", begin.Add(-time.Hour)),
 		},
 	})).To(Succeed())
 

@@ -64,7 +64,8 @@ func newServer(
 	g *guard, gather func(context.Context) (*view.Model, error), past pastOf, cfg *config.Configuration, log logr.Logger,
 ) *Server {
 	return &Server{
-		guard: g, gather: gather, past: past, cfg: cfg, log: log, origin: http.NewCrossOriginProtection(), slots: make(chan struct{}, atOnce),
+		guard: g, gather: gather, past: past, cfg: cfg, log: log,
+		origin: http.NewCrossOriginProtection(), slots: make(chan struct{}, atOnce),
 	}
 }
 

@@ -163,7 +163,8 @@ func filled(text string) *view.Model {
 	fill(reflect.ValueOf(&merge.Status).Elem(), text)
 	merge.Spec.Owner = text
 	m := world(j)
-	m.Profiles, m.Merges, m.Nodes[0].Name, m.Nodes[0].Device = []*v1alpha1.ResourceQuotaProfile{p}, []*v1alpha1.MergeJob{merge}, text, text
+	m.Profiles, m.Merges = []*v1alpha1.ResourceQuotaProfile{p}, []*v1alpha1.MergeJob{merge}
+	m.Nodes[0].Name, m.Nodes[0].Device = text, text
 	return m
 }
 
@@ -235,7 +236,9 @@ func TestFirstPageOfManyJobs(t *testing.T) {
 	}
 	s := serve(m, everything)
 	get(s, "/console/", "good")
-	for _, path := range []string{"/console/", "/console/jobs", "/console/teams/ads", "/console/jobs/team-7/job-7", "/console/merges"} {
+	for _, path := range []string{
+		"/console/", "/console/jobs", "/console/teams/ads", "/console/jobs/team-7/job-7", "/console/merges",
+	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		begin := time.Now()

@@ -53,8 +53,14 @@ func NewTeam(p *v1alpha1.ResourceQuotaProfile, m *Model, s *Sight, cfg *config.C
 	st := &p.Status
 	t := Team{Row: teamRow(p, cfg), Message: s.told(st.Message)}
 	t.Figures = []Figure{
-		{Label: "Used of share", Value: t.Row.Used + " of " + t.Row.Deserved, Note: "used/share/limit " + nameText(cmp.Or(st.Accelerators, "-"))},
-		{Label: "Borrowed, lent", Value: t.Row.Borrowed + ", " + t.Row.Lent, Note: "accelerators beyond the share, and idle ones of it"},
+		{
+			Label: "Used of share", Value: t.Row.Used + " of " + t.Row.Deserved,
+			Note: "used/share/limit " + nameText(cmp.Or(st.Accelerators, "-")),
+		},
+		{
+			Label: "Borrowed, lent", Value: t.Row.Borrowed + ", " + t.Row.Lent,
+			Note: "accelerators beyond the share, and idle ones of it",
+		},
 		{Label: "Largest gang now", Value: t.Row.LargestGang, Note: "accelerators, without evictions"},
 		{
 			Label: "Run, wait", Value: strconv.Itoa(int(st.Running)) + ", " + strconv.Itoa(int(st.Waiting)),

@@ -86,7 +86,9 @@ func TestMergesAreInTheirLine(t *testing.T) {
 	due.Status.DueTime = &metav1.Time{Time: now.Add(time.Hour)}
 	hidden, other := merge("hidden", 1, 20*time.Hour), merge("other", 0, 0)
 	hidden.Namespace, other.Status.Pool = "theirs", "night"
-	m := &Model{Merges: []*v1alpha1.MergeJob{merge("fresh", 0, 0), due, merge("second", 3, 11*time.Hour), merge("first", 2, 0), runs, hidden, other}}
+	m := &Model{Merges: []*v1alpha1.MergeJob{
+		merge("fresh", 0, 0), due, merge("second", 3, 11*time.Hour), merge("first", 2, 0), runs, hidden, other,
+	}}
 	page := NewMerges(m, &Sight{Merges: map[string]bool{"mine": true}}, "tideline-merge", 1, now)
 	var names, late []string
 	for _, row := range page.Rows {
