@@ -187,6 +187,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	judgeChanges(scenario)
 	Context("beside an API that", func() { keepAPI(scenario) })
 	approveJobs(func() *testutil.Installation { return in }, scenario)
+	submitScripts(func() *testutil.Installation { return in }, scenario)
 
 	It("leave what the schema refuses to the words of the schema", func(ctx SpecContext) {
 		all := slices.Concat(badinput.Cases(), badinput.MergeCases())
