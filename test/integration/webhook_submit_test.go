@@ -34,8 +34,8 @@ func submitScripts(in func() *testutil.Installation, scenario func(name string, 
 		Expect(carried("a")).To(Satisfy(apierrors.IsNotFound), "nothing is created")
 
 		type result struct {
-			said string
-			code int
+			Said string
+			Code int
 		}
 		ends := make(chan result, 1)
 		start := func(name string) {
@@ -60,7 +60,7 @@ func submitScripts(in func() *testutil.Installation, scenario func(name string, 
 		Eventually(s.Fetch("bad")).Should(testutil.Train(2), "it trains")
 		s.Patch(s.Read("bad"), `{"spec":{"restarts":{"max":0}}}`)
 		s.Fail("bad", 0, 3, "no such data")
-		Eventually(ends).Should(Receive(And(HaveField("code", 1), HaveField("said", ContainSubstring("Failed")))),
+		Eventually(ends).Should(Receive(And(HaveField("Code", 1), HaveField("Said", ContainSubstring("Failed")))),
 			"the command fails as the job did, and says why")
 	})
 }
