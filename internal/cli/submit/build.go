@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -73,7 +74,7 @@ func readScript(path string) (content string, err error) {
 		return "", fmt.Errorf("it is larger than %d KiB: put it, or what it carries, into the image", mostScript>>10)
 	case len(read) == 0:
 		return "", errors.New("it is empty")
-	case !utf8.Valid(read) || strings.ContainsRune(string(read), 0):
+	case !utf8.Valid(read) || bytes.IndexByte(read, 0) >= 0:
 		return "", errors.New("it is no text")
 	}
 	return string(read), nil

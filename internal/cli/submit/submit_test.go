@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -327,6 +326,6 @@ func TestNamesFromScripts(t *testing.T) {
 		"train.py": "train-x", "2_Big.Model.py": "big-model-x", "---.sh": "job-x",
 		strings.Repeat("a", 80) + ".py": strings.Repeat("a", 40) + "-x",
 	} {
-		g.Expect(nameFrom(name, "x")).To(Equal(want), fmt.Sprint(name))
+		g.Expect(nameFrom(name, "x")).To(Equal(want), name)
 	}
 }
