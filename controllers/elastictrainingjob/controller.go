@@ -138,7 +138,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 	if err != nil {
 		return err
 	}
-	r.metrics = newMetrics(cfg.Tiers, r.now, jobs, mgr.Elected())
+	r.metrics = newMetrics(cfg.Tiers, r.now, jobs, r.Arbiter.CountUnjudged, mgr.Elected())
 	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
 		return fmt.Errorf("register the metrics of jobs: %w", err)
 	}

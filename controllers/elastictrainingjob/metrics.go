@@ -42,11 +42,15 @@ type metrics struct {
 	inVain                       *prometheus.CounterVec
 	gpus                         *gpuTime
 	phases                       *phases
+	unjudged                     *unjudged
 }
 
 // newMetrics returns metrics of the jobs in a store, which are counted once elected is closed: an operator that stands by
-// counts none, so that the sum over all operators is right.
-func newMetrics(tiers config.Tiers, now func() time.Time, jobs toolscache.Store, elected <-chan struct{}) *metrics {
+// counts none, so that the sum over all operators is right. unknown counts the waiting gangs that the model of capacity does not
+// cover, by what they ask for.
+func newMetrics(
+	tiers config.Tiers, now func() time.Time, jobs toolscache.Store, unknown func() map[string]int, elected <-chan struct{},
+) *metrics {
 	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{labelTier})
 	}
@@ -76,7 +80,7 @@ func newMetrics(tiers config.Tiers, now func() time.Time, jobs toolscache.Store,
 		restarts: counter("tideline_restarts_total",
 			"Restarts counted against restarts.max, by cause.", labelCause, losses.RestartCauses()),
 		gpus:   newGPUTime(tiers, now),
-		phases: &phases{jobs: jobs, elected: elected},
+		phases: &phases{jobs: jobs, elected: elected}, unjudged: &unjudged{count: unknown, elected: elected},
 	}
 	for _, tier := range tiers {
 		m.wait.WithLabelValues(tier.Name)
@@ -87,7 +91,10 @@ func newMetrics(tiers config.Tiers, now func() time.Time, jobs toolscache.Store,
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.wait, m.placement, m.outage, m.resizes, m.evictions, m.inVain, m.restarts, m.gpus, m.phases}
+	return []prometheus.Collector{
+		m.wait, m.placement, m.outage, m.resizes, m.evictions, m.inVain, m.restarts, m.gpus, m.phases,
+		m.unjudged,
+	}
 }
 
 // Describe implements prometheus.Collector.

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training"
@@ -55,7 +56,7 @@ func newClock() *clock { return &clock{time.Date(2026, 11, 20, 10, 0, 0, 0, time
 func metricsOf(c *clock, jobs toolscache.Store) *metrics {
 	elected := make(chan struct{})
 	close(elected)
-	return newMetrics(config.DefaultTiers(), func() time.Time { return c.now }, jobs, elected)
+	return newMetrics(config.DefaultTiers(), func() time.Time { return c.now }, jobs, unjudgedNow, elected)
 }
 
 // served is everything of ours that a scrape returns, in a registry that holds metrics to what they say they are.
@@ -352,4 +353,14 @@ func BenchmarkScrape(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+func unjudgedNow() map[string]int { return map[string]int{capacity.DeviceClaims: 3} }
+
+func TestUnjudgedGangsAreCountedByWhatTheyAskFor(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(testutil.GatherAndCount(served(t, metricsOf(newClock(), cached())), "tideline_unjudged_gangs")).
+		To(Equal(len(capacity.ListUnmodelled())), "each from the start")
+	g.Expect(series(t, served(t, metricsOf(newClock(), cached())))["tideline_unjudged_gangs"]).
+		To(ContainElement(map[string]string{labelAsks: capacity.DeviceClaims}))
 }

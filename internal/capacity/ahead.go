@@ -25,10 +25,10 @@ type Ahead struct {
 }
 
 // JudgeAhead says of the gangs that fit now how they stand to the head of their line. It is empty if the head fits now, if the
-// model does not cover it, and if nothing tells when it will have room. Where Volcano would put a gang on other nodes than the
-// model does, Spare may be wrong.
+// model does not cover it or it has rules about other pods, and if nothing tells when it will have room. Where Volcano would put
+// a gang on other nodes than the model does, Spare may be wrong.
 func (m *Model) JudgeAhead(head *Gang, others []*Gang) map[types.NamespacedName]Ahead {
-	if head.beyondModel() != "" || m.fitsNow(head) {
+	if head.beyondModel() != "" || m.isRuled(head) || m.fitsNow(head) {
 		return nil
 	}
 	departing := slices.Clone(m.departing)
@@ -41,9 +41,9 @@ func (m *Model) JudgeAhead(head *Gang, others []*Gang) map[types.NamespacedName]
 	for _, g := range others {
 		key := g.gangKey()
 		answer, judged := alike[key]
-		if !judged && m.fitsNow(g) {
+		if !judged && !m.isRuled(g) && m.fitsNow(g) {
 			beside := m.clone()
-			beside.placeWorkers(g, g.Workers, beside.freeOn)
+			beside.placeWorkers(g, g.Workers, beside.freeView())
 			beside.emptyFor(head)
 			beside.depart(departing[:gone])
 			answer = &Ahead{HeadAt: at, Spare: beside.fitsNow(head)}

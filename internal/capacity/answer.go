@@ -30,6 +30,9 @@ type Answer struct {
 	Nodes int
 	// QueueLimit is true if the limit of the queue, not the room on nodes, bounds Largest.
 	QueueLimit bool
+	// Ruled is true for a gang that has rules about other pods, or that other pods have rules about, so that what is free on a node
+	// is not always free for it.
+	Ruled bool
 }
 
 // Ask answers for one gang.
@@ -38,8 +41,11 @@ func (m *Model) Ask(g *Gang) Answer {
 		return Answer{Unknown: unknown}
 	}
 	a := m.compile(&g.Shape)
-	answer := Answer{Free: m.sumVectors(g, a, false), Nodes: len(a.nodes)}
+	answer := Answer{Free: m.sumVectors(g, a, false), Nodes: len(a.nodes), Ruled: m.isRuled(g)}
 	limit, fitting := answer.Free, m.roomOf(g, a)
+	if fitting < g.Workers && m.mostTogether(a, m.freeView()) >= int64(g.Workers) {
+		return Answer{Unknown: OneDomain}
+	}
 	left, headroom := m.headroom(g)
 	if answer.QueueLimit = headroom < fitting; answer.QueueLimit {
 		limit = left
@@ -127,8 +133,8 @@ func (m *Model) FindVictims(g *Gang, yields func(types.NamespacedName) bool) []S
 	return surplusOf(m.wholeVictims(g, m.rankSurplus(g, yields)))
 }
 
-// countRoom is how many workers fit on all nodes by one of their vectors.
-func (a *ask) countRoom(vector func(*node) []int64) int32 {
+// countAll is how many workers fit on all nodes by one of their vectors, for workers without rules about other pods.
+func (a *ask) countAll(vector func(*node) []int64) int32 {
 	var n int64
 	for _, node := range a.nodes {
 		n = min(n+int64(a.countFitting(vector(node), math.MaxInt32)), math.MaxInt32)
@@ -247,9 +253,9 @@ func (m *Model) clone() *Model {
 func (m *Model) placeIfFits(g *Gang) bool {
 	switch {
 	case m.fitsNow(g):
-		m.placeWorkers(g, g.Workers, m.freeOn)
+		m.placeWorkers(g, g.Workers, m.freeView())
 	case m.fitsSoon(g):
-		m.placeWorkers(g, g.Workers, m.soonOn)
+		m.placeWorkers(g, g.Workers, m.soonView())
 	default:
 		return false
 	}
@@ -258,24 +264,31 @@ func (m *Model) placeIfFits(g *Gang) bool {
 
 // placeWorkers takes the room of n workers of the gang on the nodes, and adds them to its queue's allocation. The free vector
 // of a node may become negative if the gang is placed by the soon vector.
-func (m *Model) placeWorkers(g *Gang, n int32, vector func(*node) []int64) {
-	m.seatWorkers(g, n, vector, m.place)
-}
+func (m *Model) placeWorkers(g *Gang, n int32, by view) { m.seatWorkers(g, n, by, m.place) }
 
-// seatWorkers is placeWorkers, where place takes the room of so many workers on a node.
-func (m *Model) seatWorkers(g *Gang, n int32, vector func(*node) []int64, place func(*ask, *node, int32)) {
+// seatWorkers is placeWorkers, where place takes the room of so many workers, who are kin, on a node.
+func (m *Model) seatWorkers(g *Gang, n int32, by view, place func(*ask, *Kin, *node, int32)) {
 	a := m.compile(&g.Shape)
 	m.allocate(g, n)
 	for i := range g.Apart[:min(len(g.Apart), int(n))] {
 		one := m.compile(&g.Apart[i])
-		if seat := m.bestNode(one, a, vector); seat != nil {
-			place(one, seat, 1)
+		if seat := m.bestNode(one, g.Apart[i].Kin, a, by); seat != nil {
+			place(one, g.Apart[i].Kin, seat, 1)
 		}
 		n--
 	}
+	if a.rules != nil {
+		for i, here := range m.seats(a, by) {
+			if here = min(here, int64(n)); here > 0 {
+				place(a, g.Shape.Kin, a.nodes[i], int32(here))
+				n -= int32(here)
+			}
+		}
+		return
+	}
 	for _, node := range a.nodes {
-		if here := a.countFitting(vector(node), n); here > 0 {
-			place(a, node, here)
+		if here := a.countFitting(by.vector(node), n); here > 0 {
+			place(a, g.Shape.Kin, node, here)
 			n -= here
 		}
 	}

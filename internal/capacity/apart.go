@@ -25,7 +25,21 @@ func (g *Gang) beyondModel() string {
 	for i := range g.Apart {
 		unknown = cmp.Or(unknown, g.Apart[i].Unmodelled)
 	}
+	if unknown == "" && len(g.Apart) > 0 && (!g.Shape.isNodeBound() || slices.ContainsFunc(g.Apart, func(s Shape) bool {
+		return !s.isNodeBound()
+	})) {
+		return RulesOfShapes
+	}
 	return unknown
+}
+
+// isNodeBound is true for a worker whose rules about other pods are about single nodes, and for one without.
+func (s *Shape) isNodeBound() bool { return s.Kin == nil || s.Kin.isNodeBound() }
+
+// isRuled is true if some of the gang's workers have rules about other pods, or others have rules about them.
+func (m *inventory) isRuled(g *Gang) bool {
+	return m.compile(&g.Shape).rules != nil ||
+		slices.ContainsFunc(g.Apart, func(s Shape) bool { return m.compile(&s).rules != nil })
 }
 
 // requestsOf is what the first n of the gang's workers ask for together, those of Apart first.
@@ -87,37 +101,39 @@ func (m *Model) chooseModels(waiting []*Gang, verdicts map[types.NamespacedName]
 	}
 }
 
-// gangRoom is how many of the gang's workers fit on the nodes by one of their vectors. Workers in Apart are placed first.
-func (m *inventory) gangRoom(g *Gang, a *ask, vector func(*node) []int64) int32 {
+// gangRoom is how many of the gang's workers fit on the nodes by a view. Workers in Apart are placed first.
+func (m *inventory) gangRoom(g *Gang, a *ask, by view) int32 {
 	if len(g.Apart) == 0 {
-		return a.countRoom(vector)
+		return m.countRoom(a, by)
 	}
-	beside := newOverlay(vector)
+	beside := newOverlay(by.vector)
+	by.vector = beside.vectorOf
 	for i := range g.Apart {
 		one := m.compile(&g.Apart[i])
-		seat := m.bestNode(one, a, beside.vectorOf)
+		seat := m.bestNode(one, g.Apart[i].Kin, a, by)
 		if seat == nil {
 			return int32(i)
 		}
 		one.subtractFrom(beside.ownCopy(seat), 1)
+		by.beside = guestOn(g.Apart[i].Kin, seat, 1, by.beside)
 	}
-	return int32(min(int64(a.countRoom(beside.vectorOf))+int64(len(g.Apart)), math.MaxInt32))
+	return int32(min(int64(m.countRoom(a, by))+int64(len(g.Apart)), math.MaxInt32))
 }
 
 // roomNow is gangRoom by what is free now, and roomSoon by what will be free once leaving pods are gone. Gangs of one shape share
 // the answer.
 func (m *Model) roomNow(g *Gang, a *ask) int32 {
-	return m.knownRoom(g, a, room{worker: a.worker}, m.freeOn)
+	return m.knownRoom(g, a, room{worker: a.worker}, m.freeView())
 }
 
 func (m *Model) roomSoon(g *Gang, a *ask) int32 {
-	return m.knownRoom(g, a, room{worker: a.worker, soon: true}, m.soonOn)
+	return m.knownRoom(g, a, room{worker: a.worker, soon: true}, m.soonView())
 }
 
-func (m *Model) knownRoom(g *Gang, a *ask, key room, vector func(*node) []int64) int32 {
+func (m *Model) knownRoom(g *Gang, a *ask, key room, by view) int32 {
 	alone, known := m.rooms[key]
 	if !known {
-		alone = a.countRoom(vector)
+		alone = m.countRoom(a, by)
 		m.rooms[key] = alone
 	}
 	if len(g.Apart) == 0 {
@@ -126,7 +142,7 @@ func (m *Model) knownRoom(g *Gang, a *ask, key room, vector func(*node) []int64)
 	if alone < g.Workers-int32(len(g.Apart)) {
 		return min(alone, g.Workers-1) // The others do not even fit alone.
 	}
-	return m.gangRoom(g, a, vector)
+	return m.gangRoom(g, a, by)
 }
 
 // roomOf is gangRoom by what is free now, exactly also for a gang that does not fit.
@@ -134,7 +150,7 @@ func (m *Model) roomOf(g *Gang, a *ask) int32 {
 	if len(g.Apart) == 0 {
 		return m.roomNow(g, a)
 	}
-	return m.gangRoom(g, a, m.freeOn)
+	return m.gangRoom(g, a, m.freeView())
 }
 
 // overlay is a vector of the nodes from which placed workers are subtracted. It copies only the nodes that change.
@@ -163,19 +179,20 @@ func (o *overlay) ownCopy(n *node) []int64 {
 	return o.owned[n.number]
 }
 
-// bestNode finds the node for one worker that leaves the most room for the others; nil if no node has room for it.
-func (m *inventory) bestNode(one, others *ask, vector func(*node) []int64) *node {
+// bestNode finds the node for one worker, who is kin, that leaves the most room for the others; nil if no node has room for it.
+func (m *inventory) bestNode(one *ask, kin *Kin, others *ask, by view) *node {
 	var best *node
 	least, shared := int64(math.MaxInt64), m.nodeSet(others)
 	for _, n := range one.nodes {
-		if one.countFitting(vector(n), 1) == 0 {
+		if m.roomOn(one, n, by, 1) == 0 {
 			continue
 		}
 		var lost int64
 		if shared[n.number] {
-			after := slices.Clone(vector(n))
+			with, after := by, slices.Clone(by.vector(n))
 			one.subtractFrom(after, 1)
-			lost = int64(others.countFitting(vector(n), math.MaxInt32)) - int64(others.countFitting(after, math.MaxInt32))
+			with.vector, with.beside = func(*node) []int64 { return after }, guestOn(kin, n, 1, by.beside)
+			lost = int64(m.roomOn(others, n, by, math.MaxInt32)) - int64(m.roomOn(others, n, with, math.MaxInt32))
 		}
 		if lost < least {
 			best, least = n, lost
@@ -225,11 +242,11 @@ func (m *Model) victimsInTurn(g *Gang, rank map[*Pod]int64) []*Pod {
 		one := rest.compile(&single.Shape)
 		more := rest.cheapestVictims(&single, one, rank)
 		rest.removeSurplus(more)
-		seat := rest.bestNode(one, worker, rest.soonOn)
+		seat := rest.bestNode(one, single.Shape.Kin, worker, rest.soonView())
 		if seat == nil {
 			return nil
 		}
-		rest.place(one, seat, 1)
+		rest.place(one, single.Shape.Kin, seat, 1)
 		rest.allocate(&single, 1)
 		chosen = append(chosen, more...)
 	}
@@ -284,6 +301,7 @@ func (m *inventory) podsOf(all []Surplus) map[types.UID]*Pod {
 func (m *Model) removeSurplus(victims []*Pod) {
 	m.write()
 	m.surplus, m.inQueue = slices.Clone(m.surplus), maps.Clone(m.inQueue) // Clones share them.
+	m.absent = withPods(m.absent, victims)
 	for _, p := range victims {
 		there := &m.surplus[p.on.number]
 		if !slices.Contains(*there, p) {
@@ -294,6 +312,16 @@ func (m *Model) removeSurplus(victims []*Pod) {
 		m.release(m.soonOn(p.on), p)
 		m.deallocate(p.Queue, p.Requests)
 	}
+}
+
+// withPods is a set of pods with more of them.
+func withPods(set map[*Pod]bool, more []*Pod) map[*Pod]bool {
+	all := make(map[*Pod]bool, len(set)+len(more))
+	maps.Copy(all, set)
+	for _, p := range more {
+		all[p] = true
+	}
+	return all
 }
 
 // dropPod returns a copy of the pods without one of them.

@@ -42,7 +42,7 @@ func TestMasterOnNodesOfItsOwn(t *testing.T) {
 	m := cluster([]Node{nodeOf("a", 8), other})
 	g.Expect(m.Ask(gang).Fits).To(BeTrue())
 	g.Expect(m.Ask(gang).Free).To(Equal(Amounts{gpu: 8, corev1.ResourceCPU: 8000}))
-	m.placeWorkers(gang, 3, m.freeOn)
+	m.placeWorkers(gang, 3, m.freeView())
 	g.Expect(m.Ask(gangOf(1, 1)).Fits).To(BeFalse(), "two workers fill the node")
 	gang.Apart[0].Unmodelled = "host ports"
 	g.Expect(m.Ask(gang).Unknown).To(Equal("host ports"))
@@ -218,6 +218,9 @@ func TestModelOnWhichAGangFits(t *testing.T) {
 func TestSharesOfGPUsAreUnknown(t *testing.T) {
 	g := NewWithT(t)
 	spec := &corev1.PodSpec{}
-	g.Expect(ShapeOf(spec, corev1.ResourceList{"volcano.sh/vgpu-memory": {}}, nil).Unmodelled).To(Equal("shares of GPUs"))
-	g.Expect(ShapeOf(spec, corev1.ResourceList{"nvidia.com/gpu.shared": {}}, nil).Unmodelled).To(BeEmpty(), "a node counts them")
+	beyond := func(name corev1.ResourceName) string {
+		return ShapeOf("ads", nil, spec, corev1.ResourceList{name: {}}, nil).Unmodelled
+	}
+	g.Expect(beyond("volcano.sh/vgpu-memory")).To(Equal(Shares))
+	g.Expect(beyond("nvidia.com/gpu.shared")).To(BeEmpty(), "a node counts them")
 }

@@ -38,6 +38,7 @@ func (m *Model) CeilingFor(g *Gang) *Answer {
 func (m *Model) emptyModel() *Model {
 	e := m.clone()
 	e.outgoing, e.occupancy = nil, newOccupancy(len(m.nodes), len(m.names))
+	e.deserted = true
 	for i := range e.nodes {
 		n := &e.nodes[i]
 		copy(e.freeOn(n), n.all)

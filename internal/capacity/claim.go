@@ -61,9 +61,6 @@ const (
 	ClaimIncomplete NoClaim = "fewer pods wait than members are missing"
 )
 
-// ManyShapes is the value of Unmodelled for a gang with more than MostShapes different pods.
-const ManyShapes = "pods of too many shapes"
-
 // MostShapes is how many different shapes the pods of a gang may have.
 const MostShapes = mostApart + 1
 

@@ -79,10 +79,12 @@ func (m *inventory) tally(c *crowd, p *Pod, times int64) {
 	}
 }
 
-// vectorWithout selects what a node will have free once the crowd has left too. A returned vector is valid until the next call.
-func (m *inventory) vectorWithout(c *crowd) func(*node) []int64 {
-	sum := make([]int64, len(m.names))
-	return func(n *node) []int64 {
+// viewWithout is what there will be once the crowd has left too. A vector of it is valid until the next one is asked for.
+func (m *inventory) viewWithout(c *crowd) view {
+	sum, by := make([]int64, len(m.names)), m.soonView()
+	soon := by.gone
+	by.gone = func(p *Pod) bool { return c.pods[p] || soon(p) }
+	by.vector = func(n *node) []int64 {
 		freed := c.freed[n.number]
 		if freed == nil {
 			return m.soonOn(n)
@@ -92,6 +94,7 @@ func (m *inventory) vectorWithout(c *crowd) func(*node) []int64 {
 		}
 		return sum
 	}
+	return by
 }
 
 // fitsWithout is true if the gang fits once the crowd and the leaving pods are gone.
@@ -104,7 +107,7 @@ func (m *Model) fitsWithout(g *Gang, a *ask, c *crowd) bool {
 	if alone, known := m.rooms[key]; known && len(g.Apart) == 0 {
 		return alone >= g.Workers
 	}
-	return m.knownRoom(g, a, key, m.vectorWithout(c)) >= g.Workers
+	return m.knownRoom(g, a, key, m.viewWithout(c)) >= g.Workers
 }
 
 // withinLimit is true if the limit of the gang's queue allows the gang once the crowd and the leaving pods are gone.

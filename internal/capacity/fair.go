@@ -34,7 +34,7 @@ func (m *Model) ShareFairly(
 			told[v.Job] = verdict
 		}
 		if len(victims) > 0 {
-			rest.placeWorkers(g, g.Workers, rest.soonOn)
+			rest.placeWorkers(g, g.Workers, rest.soonView())
 			served = append(served, g)
 		}
 	}
@@ -53,6 +53,7 @@ func (m *Model) vacate(surplus types.UID) {
 				continue
 			}
 			m.release(soon, p)
+			m.vacated = withPods(m.vacated, []*Pod{p})
 			return
 		}
 	}

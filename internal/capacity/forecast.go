@@ -123,18 +123,19 @@ func (f *foreseen) placeAll(waiting []*Gang, asked *Gang) []*Gang {
 // start places a gang, until it ends.
 func (f *foreseen) start(g *Gang) {
 	type seat struct {
-		of *ask
-		on *node
-		n  int32
+		of  *ask
+		kin *Kin
+		on  *node
+		n   int32
 	}
 	var seats []seat
-	f.seatWorkers(g, g.Workers, f.freeOn, func(of *ask, on *node, n int32) {
-		f.place(of, on, n)
-		seats = append(seats, seat{of, on, n})
+	f.seatWorkers(g, g.Workers, f.freeView(), func(of *ask, kin *Kin, on *node, n int32) {
+		f.place(of, kin, on, n)
+		seats = append(seats, seat{of, kin, on, n})
 	})
 	f.expect(f.future.Lasts(g.Job), func() {
 		for _, s := range seats {
-			f.place(s.of, s.on, -s.n)
+			f.place(s.of, s.kin, s.on, -s.n)
 		}
 		f.deallocate(g.Queue, g.requestsOf(g.Workers))
 	})

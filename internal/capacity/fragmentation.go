@@ -45,7 +45,7 @@ func (m *inventory) MeasureFragmentation(resource corev1.ResourceName, mix []Dra
 		}
 		var usable int64
 		a := m.compile(&d.Shape)
-		if room := a.countRoom(m.freeOn); room >= d.Workers {
+		if room := m.countRoom(a, m.freeView()); room >= d.Workers {
 			usable = int64(room) * each
 		}
 		f.Unusable += d.Weight * (1 - float64(usable)/float64(f.Free))

@@ -46,7 +46,7 @@ func (r *Review) stopNext() {
 	rest := r.clone()
 	for _, g := range r.claiming {
 		if rest.fitsNow(g) {
-			rest.placeWorkers(g, g.Workers, rest.freeOn)
+			rest.placeWorkers(g, g.Workers, rest.freeView())
 			continue
 		}
 		starved, in := r.docket.Starved(g)
@@ -73,7 +73,7 @@ func (r *Review) stopNext() {
 		}
 		// It may not be served: gangs behind it may, but not with the room that it waits for.
 		if rest.fitsSoon(g) {
-			rest.placeWorkers(g, g.Workers, rest.soonOn)
+			rest.placeWorkers(g, g.Workers, rest.soonView())
 		}
 	}
 }

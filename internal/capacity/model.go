@@ -55,6 +55,11 @@ type inventory struct {
 	// takers caches, for each set of constraints, the nodes that meet it, and asks what compile returns for each key of a worker.
 	takers map[string][]*node
 	asks   map[string]*ask
+	// pods are all of the snapshot, and avoids what they keep out of their domains; nil if they keep nobody out. domains caches the
+	// domains of nodes by the label that makes them.
+	pods    []Pod
+	avoids  *avoids
+	domains map[string][]int
 	// summed caches the sum of the hashes of these nodes. hashes caches the hash of each node; 0 until it is computed.
 	summed map[string]uint64
 	hashes []uint64
@@ -73,7 +78,8 @@ func New(s Snapshot) *Model {
 	m := &Model{
 		inventory: inventory{
 			index: map[corev1.ResourceName]int{}, number: make(map[string]int, len(s.Nodes)), nodes: make([]node, len(s.Nodes)),
-			takers: map[string][]*node{}, asks: map[string]*ask{}, summed: map[string]uint64{},
+			takers: map[string][]*node{}, asks: map[string]*ask{}, summed: map[string]uint64{}, pods: s.Pods,
+			domains: map[string][]int{},
 		},
 		queues: make(map[string]Queue, len(s.Queues)), total: Amounts{}, guaranteed: Amounts{},
 		held: map[string][]Holder{}, pending: s.Pending, claimed: map[types.UID]bool{},
@@ -180,6 +186,7 @@ func (m *Model) addPod(p *Pod, beside *node) {
 		return // Its node is not ready, so its room is of no use to others.
 	}
 	n, i := p.on, p.on.number
+	m.addAvoids(p)
 	if p.departs() {
 		m.departing = append(m.departing, p)
 	}
@@ -259,11 +266,16 @@ type ask struct {
 	constraints, worker string
 	// nodes are those that take the worker, however full they are. It is empty if no node has one of the resources.
 	nodes []*node
+	// rules about other pods that the worker is bound to; nil for none.
+	rules *rules
 }
 
 // compile looks up a worker's resources and the nodes that take it. Many gangs ask for the same.
 func (m *inventory) compile(s *Shape) *ask {
 	constraints, worker := s.keys()
+	if avoided := m.avoids.keyFor(s.Kin); avoided != "" {
+		worker += "\navoided " + avoided
+	}
 	known := m.asks[worker]
 	if known == nil {
 		known = m.newAsk(s, constraints, worker)
@@ -286,7 +298,7 @@ func (m *inventory) newAsk(s *Shape, constraints, key string) *ask {
 			return &ask{constraints: impossible}
 		}
 	}
-	a.nodes = m.nodesFor(s, constraints)
+	a.nodes, a.rules = m.nodesFor(s, constraints), m.rulesOf(s)
 	return a
 }
 
@@ -319,7 +331,7 @@ func (m *inventory) nodesFor(s *Shape, constraints string) []*node {
 func (s *Shape) keys() (constraints, worker string) {
 	if s.worker == "" {
 		constraints = constraintsKey(s)
-		return constraints, constraints + requestsKey(s.Requests)
+		return constraints, constraints + requestsKey(s.Requests) + s.Kin.rulesKey()
 	}
 	return s.constraints, s.worker
 }
@@ -345,6 +357,13 @@ func requestsKey(requests Amounts) string {
 // allowsNode is true if the node takes the worker, however full it is. selectors are the required node affinity and the nodes of
 // volumes.
 func (s *Shape) allowsNode(n *node, selectors []*nodeaffinity.NodeSelector) bool {
+	return s.selectsNode(n, selectors) && !slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool {
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && !s.toleratesTaint(&t)
+	})
+}
+
+// selectsNode is true if the node meets what the worker selects nodes by, whatever its taints.
+func (s *Shape) selectsNode(n *node, selectors []*nodeaffinity.NodeSelector) bool {
 	for key, value := range s.NodeSelector {
 		if have, ok := n.Labels[key]; !ok || have != value {
 			return false
@@ -355,9 +374,7 @@ func (s *Shape) allowsNode(n *node, selectors []*nodeaffinity.NodeSelector) bool
 			return false
 		}
 	}
-	return !slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && !s.toleratesTaint(&t)
-	})
+	return true
 }
 
 // toleratesTaint is true if the worker tolerates the taint.

@@ -16,6 +16,11 @@ type occupancy struct {
 	// rooms caches how many workers of a shape fit on the nodes, and sums how much there is of a resource.
 	rooms map[room]int32
 	sums  map[sum]int64
+	// absent are pods that are gone in thought, and vacated those that are about to go. deserted is true if nobody is there.
+	absent, vacated map[*Pod]bool
+	deserted        bool
+	// guests are workers that are placed in thought; nil for none.
+	guests *guest
 	// shared is true while another model may have the same vectors.
 	shared bool
 }
@@ -67,9 +72,10 @@ func (o *occupancy) write() {
 	clear(o.sums)
 }
 
-// place takes the room of n workers on a node.
-func (o *occupancy) place(a *ask, on *node, n int32) {
+// place takes the room of n workers, who are kin, on a node.
+func (o *occupancy) place(a *ask, kin *Kin, on *node, n int32) {
 	o.write()
 	a.subtractFrom(o.freeOn(on), n)
 	a.subtractFrom(o.soonOn(on), n)
+	o.guests = guestOn(kin, on, n, o.guests)
 }

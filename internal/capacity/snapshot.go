@@ -17,9 +17,9 @@
 //	sum over nodes of min over resources (free / request) >= workers   and   workers * request <= queue limit - allocated
 //
 // The model covers what decides placement in nearly all clusters: allocatable resources and pod counts of nodes, node selectors,
-// required node affinity, the nodes of volumes, taints, and the limits of queues. If a pod asks for more than that (topology,
-// affinity between pods, volumes that one node at a time may use) the answer is Unknown, never a guess: a wrong guess would evict
-// workers for a gang that does not start.
+// required node affinity, the nodes of volumes, taints, host ports, required affinity and anti-affinity to other pods, topology
+// spread, and the limits of queues. If a pod asks for more than that (ListUnmodelled lists it) the answer is Unknown, never a
+// guess: a wrong guess would evict workers for a gang that does not start.
 package capacity
 
 import (
@@ -114,6 +114,8 @@ type Pod struct {
 	Kept    bool
 	// Until is when the pod is expected to leave by itself; zero where that is unknown.
 	Until time.Time
+	// Kin is who the pod is to other pods; nil for one that no rule is about.
+	Kin *Kin
 }
 
 // Surplus is a worker that may have to give way.
@@ -161,6 +163,8 @@ type Shape struct {
 	// Volumes are, for each volume that only some nodes can use, those nodes. A node must match all of them.
 	Volumes     []*corev1.NodeSelector
 	Tolerations []corev1.Toleration
+	// Kin is who the pod is to other pods, and which of them it wants beside it or not; nil for a pod that no rule is about.
+	Kin *Kin
 	// Unmodelled names what the pod asks beyond the model; empty when the model covers it.
 	Unmodelled string
 
@@ -176,11 +180,16 @@ type Volume struct {
 	Unmodelled string
 }
 
-// ShapeOf reads a pod template. requests are what a scheduler counts, which is more than the containers ask for. claimed looks up
-// the pod's PersistentVolumeClaims by name.
-func ShapeOf(spec *corev1.PodSpec, requests corev1.ResourceList, claimed func(name string) Volume) Shape {
+// ShapeOf reads a pod template of a namespace, and the labels that its pods get. requests are what a scheduler counts, which is
+// more than the containers ask for. claimed looks up the pod's PersistentVolumeClaims by name.
+func ShapeOf(
+	namespace string, labelled map[string]string, spec *corev1.PodSpec, requests corev1.ResourceList,
+	claimed func(name string) Volume,
+) Shape {
+	kin, beyondRules := KinOf(namespace, labelled, spec)
 	s := Shape{
-		Requests: AmountsOf(requests), NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, Unmodelled: beyondModel(spec),
+		Requests: AmountsOf(requests), NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, Kin: kin,
+		Unmodelled: cmp.Or(beyondRules, beyondModel(spec)),
 	}
 	for i := range spec.Volumes {
 		if claim := spec.Volumes[i].PersistentVolumeClaim; claim != nil {
@@ -192,59 +201,13 @@ func ShapeOf(spec *corev1.PodSpec, requests corev1.ResourceList, claimed func(na
 		}
 	}
 	if s.Unmodelled == "" && slices.ContainsFunc(slices.Collect(maps.Keys(requests)), isPart) {
-		s.Unmodelled = "shares of GPUs"
+		s.Unmodelled = Shares
 	}
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
 		s.Affinity = spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	}
 	s.constraints, s.worker = s.keys()
 	return s
-}
-
-// beyondModel names what the pod asks beyond the model; empty if the model covers it.
-func beyondModel(spec *corev1.PodSpec) string {
-	switch a := spec.Affinity; {
-	case a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0:
-		return "affinity to other pods"
-	case a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0:
-		return "anti-affinity to other pods"
-	case len(spec.ResourceClaims) > 0:
-		return "resource claims"
-	}
-	for _, t := range spec.TopologySpreadConstraints {
-		if t.WhenUnsatisfiable == corev1.DoNotSchedule {
-			return "topology spread constraints"
-		}
-	}
-	for _, v := range spec.Volumes {
-		if v.Ephemeral != nil {
-			return "generic ephemeral volumes"
-		}
-	}
-	// A sidecar is an init container that keeps running, and its host ports count like those of any container.
-	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
-		for i := range containers {
-			if slices.ContainsFunc(containers[i].Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 }) {
-				return "host ports"
-			}
-		}
-	}
-	if spec.HostNetwork {
-		return "the host's network"
-	}
-	return ""
-}
-
-// isPart is true for a resource that is an amount of one device. Schedulers count it device by device, so a node's total says
-// nothing. Slices that a node counts as devices of their own (MIG, NVIDIA's gpu.shared) are not parts.
-func isPart(name corev1.ResourceName) bool {
-	switch string(name) {
-	case "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores",
-		"volcano.sh/gpu-number", "volcano.sh/gpu-memory", "aliyun.com/gpu-mem",
-		"nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores":
-		return true
-	}
-	return false
 }
 
 // Gang is a core that waits to be placed.

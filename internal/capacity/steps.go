@@ -95,7 +95,15 @@ func (m *Model) fewestVictims(g *Gang, rank map[*Pod]int64) []*Pod {
 		return m.victimsOfShapes(g, rank)
 	}
 	a := m.compile(&g.Shape)
-	return m.cheapestVictims(g, a, rank)
+	if a.rules != nil && !a.rules.nodeBound {
+		// A node's gain depends on what leaves elsewhere, so they are few, and each is needed, but they are not always the fewest.
+		return m.withoutUnneeded(g, m.firstVictims(g, rank))
+	}
+	chosen := m.cheapestVictims(g, a, rank)
+	if a.rules != nil && !m.fitsWithout(g, a, m.newCrowd(chosen)) {
+		return nil
+	}
+	return chosen
 }
 
 // mostWithout is without how many jobs a choice of steps is tried again.

@@ -130,7 +130,7 @@ func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.Namespa
 		}
 		limits[g.Job] = g.WholeSteps(has)
 		if part := limits[g.Job] - g.Placed; part > 0 {
-			rest.placeWorkers(&g.Gang, part, rest.freeOn)
+			rest.placeWorkers(&g.Gang, part, rest.freeView())
 		}
 	}
 	return limits
@@ -141,7 +141,7 @@ func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.Namespa
 func (m *Model) reserve(g *Gang) {
 	for on := range g.variants() {
 		if m.fitsNow(on) {
-			m.placeWorkers(on, on.Workers, m.freeOn)
+			m.placeWorkers(on, on.Workers, m.freeView())
 			return
 		}
 	}
@@ -149,7 +149,7 @@ func (m *Model) reserve(g *Gang) {
 		return // It does not wait for room on nodes, as far as the model knows.
 	}
 	a := m.compile(&g.Shape)
-	if m.gangRoom(g, a, allOf) < g.Workers {
+	if m.gangRoom(g, a, emptyView()) < g.Workers {
 		return // It would not fit if nothing else ran. One job that is too large must not keep all others from growing for ever.
 	}
 	m.write()

@@ -82,7 +82,7 @@ func (m *Model) cheapestVictims(g *Gang, a *ask, rank map[*Pod]int64) []*Pod {
 
 // makeRoom chooses the cheapest surplus whose leaving makes room on the nodes. possible is false if all surplus is not enough.
 func (m *inventory) makeRoom(g *Gang, a *ask, rank map[*Pod]int64) (chosen []*Pod, possible bool) {
-	missing := int(g.Workers - min(a.countRoom(m.soonOn), g.Workers))
+	missing := int(g.Workers - min(m.countRoom(a, m.soonView()), g.Workers))
 	// best[t] is the least cost at which the nodes so far gain t workers or more.
 	best := make([]cost, missing+1)
 	for k := 1; k <= missing; k++ {
@@ -260,7 +260,7 @@ func (m *inventory) offerOf(n *node, a *ask, rank map[*Pod]int64, limit int) off
 	if len(candidates) == 0 {
 		return offer{}
 	}
-	o := offer{now: a.countFitting(m.soonOn(n), math.MaxInt32), limit: limit}
+	o := offer{now: m.roomOn(a, n, m.soonView(), math.MaxInt32), limit: limit}
 	for set := range candidateSets(candidates) {
 		free := slices.Clone(m.soonOn(n))
 		c := cost{count: int64(len(set))}
@@ -268,7 +268,7 @@ func (m *inventory) offerOf(n *node, a *ask, rank map[*Pod]int64, limit int) off
 			m.release(free, p)
 			c.rank += rank[p]
 		}
-		o.consider(a.countFitting(free, math.MaxInt32), c, set)
+		o.consider(m.roomOn(a, n, m.soonView().without(free, set), math.MaxInt32), c, set)
 	}
 	return o
 }

@@ -40,6 +40,8 @@ func (a *Answer) describeFree() string {
 		return message + " The limit of its Queue holds it back."
 	case a.QueueLimit:
 		return message + " The limit of its Queue leaves it short of " + short + "."
+	case short == "" && a.Ruled:
+		return message + " Enough is free in all, but not where its workers may be beside other pods, or in pieces too small for them."
 	case short == "":
 		return message + " Enough is free in all, but in pieces too small for its workers."
 	default:

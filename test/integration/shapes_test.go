@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -125,6 +126,24 @@ var _ = Describe("Workers of other shapes", func() {
 		Expect(port).To(And(BeNumerically(">=", 20000), BeNumerically("<", 30000), Not(BeEquivalentTo(29400))), "it is derived")
 		Expect(pod.Spec.Containers[0].Env).To(ContainElement(HaveField("Value", HaveSuffix(fmt.Sprintf(".svc:%d", port)))),
 			"torchrun is told the same")
+		Expect(s.Worker("a", 0).Spec.Containers[0].Ports).To(ContainElement(HaveField("HostPort", port)), "worker 0 declares it")
+		Expect(pod.Spec.Containers[0].Ports).To(BeEmpty(), "and no other worker, which takes none")
+	})
+
+	It("of two jobs with one port on the host's network never share a node as worker 0", func() {
+		s := newScenario("one-port", 2, 2)
+		for _, name := range []string{"a", "b", "c"} {
+			s.Submit(s.Job(name).Range(1, 1).With(func(job *v1alpha1.ElasticTrainingJob) {
+				job.Spec.Template.Spec.HostNetwork, job.Spec.Framework.Port = true, new(int32(25000))
+			}))
+		}
+		Eventually(s.Fetch("a")).Should(testutil.Train(1), "A trains")
+		Eventually(s.Fetch("b")).Should(testutil.Train(1), "B trains")
+		Expect(s.Worker("a", 0).Spec.NodeName).NotTo(Equal(s.Worker("b", 0).Spec.NodeName), "on the other node")
+		Eventually(s.Fetch("c")).WithTimeout(time.Minute).Should(HaveField("Status.Message",
+			ContainSubstring("Enough is free in all, but not where its workers may be beside other pods")), "C is told why it waits")
+		s.DeleteJob("a")
+		Eventually(s.Fetch("c")).Should(testutil.Train(1), "C trains when the port is free")
 	})
 })
 

@@ -359,21 +359,22 @@ func (c *collector) waitersOf(r *roll) []capacity.Waiter {
 // readWaiters reads pods. Those that ask for the same share one shape.
 func (c *collector) readWaiters(pods []*corev1.Pod) []capacity.Waiter {
 	all := make([]capacity.Waiter, 0, len(pods))
-	var kinds []*corev1.PodSpec
+	var kinds []*corev1.Pod
 	var shapes []*capacity.Shape
 	for _, p := range pods {
 		// Each pod is compared with every kind so far. Once there are more kinds than the model covers, comparing stops, or a gang of a
 		// thousand different pods would take a million comparisons.
 		kind := len(kinds) - 1
 		if len(kinds) <= capacity.MostShapes {
-			kind = slices.IndexFunc(kinds, func(known *corev1.PodSpec) bool { return askAlike(known, &p.Spec) })
+			kind = slices.IndexFunc(kinds, func(known *corev1.Pod) bool { return c.askAlike(known, p) })
 		}
 		if kind < 0 {
-			shape := capacity.ShapeOf(&p.Spec, resource.PodRequests(p, resource.PodResourcesOptions{}), c.volumesIn(p.Namespace))
+			requests := resource.PodRequests(p, resource.PodResourcesOptions{})
+			shape := capacity.ShapeOf(p.Namespace, p.Labels, &p.Spec, requests, c.volumesIn(p.Namespace))
 			if len(kinds) == capacity.MostShapes {
 				shape.Unmodelled = capacity.ManyShapes
 			}
-			kind, kinds, shapes = len(kinds), append(kinds, &p.Spec), append(shapes, &shape)
+			kind, kinds, shapes = len(kinds), append(kinds, p), append(shapes, &shape)
 		}
 		all = append(all, capacity.Waiter{
 			UID: p.UID, Rank: -ptr.Deref(p.Spec.Priority, 0), Since: p.CreationTimestamp.Time, Shape: shapes[kind],
@@ -382,15 +383,25 @@ func (c *collector) readWaiters(pods []*corev1.Pod) []capacity.Waiter {
 	return all
 }
 
-// askAlike is true if two pods have the same shape. Only what a shape reads is compared: names and many volumes differ from pod
-// to pod.
-func askAlike(a, b *corev1.PodSpec) bool {
+// askAlike is true if two pods of a PodGroup have the same shape. Only what a shape reads is compared: names and many volumes
+// differ from pod to pod, and labels count only where a rule about pods may be about them.
+func (c *collector) askAlike(one, other *corev1.Pod) bool {
+	a, b := &one.Spec, &other.Spec
+	if (c.avoiding > 0 || readsLabels(a)) && !capacity.LookAlike(one.Labels, other.Labels) {
+		return false
+	}
 	return equality.Semantic.DeepEqual(a.NodeSelector, b.NodeSelector) && equality.Semantic.DeepEqual(a.Affinity, b.Affinity) &&
 		equality.Semantic.DeepEqual(a.Tolerations, b.Tolerations) && sameContainers(a.Containers, b.Containers) &&
 		sameContainers(a.InitContainers, b.InitContainers) && equality.Semantic.DeepEqual(a.Overhead, b.Overhead) &&
 		equality.Semantic.DeepEqual(a.Resources, b.Resources) && a.HostNetwork == b.HostNetwork &&
 		equality.Semantic.DeepEqual(a.ResourceClaims, b.ResourceClaims) &&
 		equality.Semantic.DeepEqual(a.TopologySpreadConstraints, b.TopologySpreadConstraints) && sameClaims(a.Volumes, b.Volumes)
+}
+
+// readsLabels is true for a pod with rules that may be about other pods of its gang.
+func readsLabels(spec *corev1.PodSpec) bool {
+	return spec.Affinity != nil && (spec.Affinity.PodAffinity != nil || spec.Affinity.PodAntiAffinity != nil) ||
+		len(spec.TopologySpreadConstraints) > 0
 }
 
 func sameContainers(a, b []corev1.Container) bool {

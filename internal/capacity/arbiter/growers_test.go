@@ -11,10 +11,13 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
+// beyondModel has pods ask for something that the model does not cover.
+func beyondModel(spec *corev1.PodSpec) {
+	made := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "x", VolumeSource: made})
+}
+
 func TestWhoIsToldHowFarItMayGrow(t *testing.T) {
-	hostPort := func(job *v1alpha1.ElasticTrainingJob) {
-		job.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
-	}
 	grows := func(mode v1alpha1.GrowthMode, step int32) func(*v1alpha1.ElasticTrainingJob) {
 		return func(job *v1alpha1.ElasticTrainingJob) {
 			job.Spec.Elasticity.Growth.Mode, job.Spec.Elasticity.Step = mode, step
@@ -35,7 +38,7 @@ func TestWhoIsToldHowFarItMayGrow(t *testing.T) {
 			job.Status.Members = []v1alpha1.Member{{Index: 1}, {Index: 3, State: v1alpha1.MemberCompleted}}
 		}, &capacity.Verdict{}},
 		"not judged": {func(job *v1alpha1.ElasticTrainingJob) {
-			hostPort(job)
+			beyondModel(&job.Spec.Template.Spec)
 			grows(v1alpha1.GrowthOnlyIfPays, 1)(job)
 		}, &capacity.Verdict{Unjudged: true}},
 	} {
@@ -87,7 +90,7 @@ func TestLimitsOfAProfileAllowWhatAJobThatIsNotJudgedWouldCreate(t *testing.T) {
 			job := s.job("ctr", 8, 2)
 			s.trains(job, time.Minute)
 			job.Spec.Owner, job.Spec.Elasticity.Growth.Mode = "alice", mode
-			job.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
+			beyondModel(&job.Spec.Template.Spec)
 			a := s.arbiter()
 			for _, at := range []time.Time{now, now.Add(time.Second)} {
 				_, err := a.evaluate(t.Context(), at)

@@ -83,7 +83,7 @@ func (c *collector) mergeUntil(p *knownPod) time.Time {
 }
 
 func (c *collector) mergeShape(job *v1alpha1.MergeJob, i int32) capacity.Shape {
-	return c.admittedShape(job.Namespace, trainingpod.MergeSpec(job, i))
+	return c.admittedShape(job.Namespace, mergepod.LookOf(job), trainingpod.MergeSpec(job, i))
 }
 
 // asksForCeiling is true if it matters whether the merge could ever fit: it is in its pool's queue, could join it, or was set

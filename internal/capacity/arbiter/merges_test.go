@@ -99,7 +99,7 @@ func TestMergeThatCouldNeverFit(t *testing.T) {
 		"in another pool":               {func(j *v1alpha1.MergeJob) { j.Spec.Pool = "small" }, limited},
 		"still in another pool":         {func(j *v1alpha1.MergeJob) { j.Status.Pool = "small" }, limited},
 		"in a pool that does not exist": {func(j *v1alpha1.MergeJob) { j.Spec.Pool = "nowhere" }, nil},
-		"beyond the model":              {func(j *v1alpha1.MergeJob) { j.Spec.Template.Spec.HostNetwork = true }, nil},
+		"beyond the model":              {func(j *v1alpha1.MergeJob) { beyondModel(&j.Spec.Template.Spec) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

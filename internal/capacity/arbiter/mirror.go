@@ -61,6 +61,8 @@ type mirror struct {
 	short, asking, growing map[types.NamespacedName]bool
 	// begun counts how often a job came to be growing.
 	begun int
+	// avoiding counts the pods on nodes that keep others out by their labels.
+	avoiding int
 	// ready are the names of the nodes that are ready, in order.
 	ready []string
 
@@ -80,6 +82,8 @@ type knownPod struct {
 	key      types.NamespacedName
 	group    types.NamespacedName
 	requests capacity.Amounts
+	// kin is who the pod is to other pods; nil for one that has ended.
+	kin *capacity.Kin
 	// node that it is bound to. ended is true for one that will not run again. standing is its state in its PodGroup.
 	node     string
 	ended    bool
@@ -290,6 +294,7 @@ func (m *mirror) readPodSpec(key types.NamespacedName, p *corev1.Pod) *knownPod 
 	}
 	if !is.ended {
 		is.thousandths = m.config.AcceleratorsAmong(m.config.Sharing.CountedRequests(p))
+		is.kin, _ = capacity.KinOf(p.Namespace, p.Labels, &p.Spec)
 		is.requests = capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{}))
 	}
 	if owner := metav1.GetControllerOf(p); owner != nil {
@@ -305,6 +310,7 @@ func (m *mirror) count(p *knownPod, times int64) {
 	case p.ended:
 	case p.node != "":
 		addTo(m.held, p.node, p.requests, times)
+		m.countAvoiding(p, int(times))
 		addTo(m.held, p.node, capacity.Amounts{corev1.ResourcePods: 1}, times)
 	case times > 0:
 		m.unbound[p.key] = p
@@ -313,6 +319,18 @@ func (m *mirror) count(p *knownPod, times int64) {
 	}
 	m.assign(p, times)
 	m.enroll(p, times)
+}
+
+// countAvoiding counts the pods that keep others out by their labels, times 1 or -1. Only while there are any do the labels of
+// others matter, so what was read without them is read again.
+func (m *mirror) countAvoiding(p *knownPod, times int) {
+	if len(p.kin.Apart) == 0 {
+		return
+	}
+	before := m.avoiding
+	if m.avoiding += times; (before == 0) != (m.avoiding == 0) {
+		m.shapes.forget()
+	}
 }
 
 // assign counts a pod among those of its controller, times 1 or -1.

@@ -55,7 +55,7 @@ func (c *collector) otherModels(key types.NamespacedName, job *v1alpha1.ElasticT
 func (c *collector) shapesOf(
 	job *v1alpha1.ElasticTrainingJob, model string, waiting int32, masterWaits bool,
 ) (common capacity.Shape, apart []capacity.Shape) {
-	if !masterWaits || !trainingpod.OwnMaster(job) {
+	if !masterWaits || !trainingpod.OwnMaster(job) && !trainingpod.TakesHostPort(job) {
 		return c.shapeOf(job, model, 1), nil
 	}
 	first := c.shapeOf(job, model, 0)
@@ -68,7 +68,8 @@ func (c *collector) shapesOf(
 // shapeOf is the shape of a worker that has yet to be created.
 func (c *collector) shapeOf(job *v1alpha1.ElasticTrainingJob, model string, i int32) capacity.Shape {
 	return c.shapes.shapeOf(job, shapeKey{model: model, master: i == 0}, func() capacity.Shape {
-		return c.admittedShape(job.Namespace, trainingpod.WorkerSpec(job, c.arbiter.config.Accelerators, model, i))
+		spec := trainingpod.WorkerSpec(job, c.arbiter.config.Accelerators, model, i)
+		return c.admittedShape(job.Namespace, trainingpod.LookOf(job), spec)
 	})
 }
 
@@ -163,16 +164,16 @@ func (s *shapeCache) now() int {
 	return s.version
 }
 
-// admittedShape is the shape that a pod will have after admission: its RuntimeClass may select nodes, and adds what the runtime
-// itself needs (k8s.io/kubernetes/plugin/pkg/admission/runtimeclass).
-func (c *collector) admittedShape(namespace string, spec *corev1.PodSpec) capacity.Shape {
+// admittedShape is the shape that a pod with these labels will have after admission: its RuntimeClass may select nodes, and adds
+// what the runtime itself needs (k8s.io/kubernetes/plugin/pkg/admission/runtimeclass).
+func (c *collector) admittedShape(namespace string, labels map[string]string, spec *corev1.PodSpec) capacity.Shape {
 	name := ptr.Deref(spec.RuntimeClassName, "")
 	if name == "" {
-		return capacity.ShapeOf(spec, trainingpod.PodRequests(spec), c.volumesIn(namespace))
+		return capacity.ShapeOf(namespace, labels, spec, trainingpod.PodRequests(spec), c.volumesIn(namespace))
 	}
 	class := c.classes[name]
 	if class == nil {
-		return capacity.Shape{Unmodelled: "a RuntimeClass that does not exist"}
+		return capacity.Shape{Unmodelled: capacity.NoRuntimeClass}
 	}
 	merged := *spec
 	if class.Overhead != nil {
@@ -186,5 +187,5 @@ func (c *collector) admittedShape(namespace string, spec *corev1.PodSpec) capaci
 		maps.Copy(merged.NodeSelector, class.Scheduling.NodeSelector)
 		merged.Tolerations = slices.Concat(spec.Tolerations, class.Scheduling.Tolerations)
 	}
-	return capacity.ShapeOf(&merged, trainingpod.PodRequests(&merged), c.volumesIn(namespace))
+	return capacity.ShapeOf(namespace, labels, &merged, trainingpod.PodRequests(&merged), c.volumesIn(namespace))
 }

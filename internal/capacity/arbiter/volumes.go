@@ -18,17 +18,17 @@ func (c *collector) volumesIn(namespace string) func(name string) capacity.Volum
 		claim := c.volumeClaims[types.NamespacedName{Namespace: namespace, Name: name}]
 		switch {
 		case claim == nil:
-			return capacity.Volume{Unmodelled: "a PersistentVolumeClaim that does not exist"}
+			return capacity.Volume{Unmodelled: capacity.NoVolumeClaim}
 		case claim.DeletionTimestamp != nil:
-			return capacity.Volume{Unmodelled: "a PersistentVolumeClaim that is being deleted"}
+			return capacity.Volume{Unmodelled: capacity.LeavingVolumeClaim}
 		case claim.Status.Phase != corev1.ClaimBound:
-			return capacity.Volume{Unmodelled: "a PersistentVolumeClaim that is not bound"}
+			return capacity.Volume{Unmodelled: capacity.OpenVolumeClaim}
 		case !slices.ContainsFunc(claim.Spec.AccessModes, manyNodes):
-			return capacity.Volume{Unmodelled: "a PersistentVolumeClaim that one node at a time may use"}
+			return capacity.Volume{Unmodelled: capacity.SingleNodeVolume}
 		}
 		volume := c.volumes[claim.Spec.VolumeName]
 		if volume == nil {
-			return capacity.Volume{Unmodelled: "a PersistentVolumeClaim whose volume is lost"}
+			return capacity.Volume{Unmodelled: capacity.LostVolume}
 		}
 		return capacity.Volume{Nodes: nodesOf(volume)}
 	}

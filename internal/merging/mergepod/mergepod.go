@@ -186,10 +186,23 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 	if labels == nil {
 		labels = map[string]string{}
 	}
+	maps.Copy(labels, LookOf(b.Job))
 	maps.Copy(labels, b.labels())
 	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
 	labels[v1alpha1.LabelAttempt] = AttemptName(b.Run)
 	labels[v1alpha1.LabelPart] = trainingpod.RoleOf(i, b.Run.MinReplicas)
-	labels[v1alpha1.LabelModelHash] = ModelHash(b.Job)
+	return labels
+}
+
+// LookOf are the labels of a merge's pods but for those that differ between them or from run to run.
+func LookOf(job *v1alpha1.MergeJob) map[string]string {
+	labels := maps.Clone(job.Spec.Template.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.LabelMerge], labels[v1alpha1.LabelModelHash] = job.Name, ModelHash(job)
+	if owner := job.Spec.Owner; owner != "" {
+		labels[v1alpha1.LabelOwnerHash] = trainingpod.OwnerHash(owner)
+	}
 	return labels
 }

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -134,7 +135,7 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 	o, err := strip(pod)
 	g.Expect(err).NotTo(HaveOccurred())
 	stripped, _ := o.(*corev1.Pod)
-	g.Expect(stripped.Labels).To(Equal(map[string]string{"tideline.io/job": "ctr"}))
+	g.Expect(stripped.Labels).To(Equal(map[string]string{"tideline.io/job": "ctr", "a": "b"}), "others may have rules about it")
 	g.Expect(stripped.Annotations).To(BeNil())
 	g.Expect(stripped.ManagedFields).To(BeNil())
 	g.Expect(stripped.Spec.NodeName).To(Equal("n"))
@@ -197,7 +198,7 @@ func TestStripPodKeepsOfAPodOfSomebodyElseWhatTheLedgerSays(t *testing.T) {
 		return stripped
 	}
 	stripped := strip()
-	g.Expect(stripped.Labels).To(Equal(map[string]string{"example.com/user": "alice"}))
+	g.Expect(stripped.Labels).To(Equal(map[string]string{"example.com/user": "alice", "a": "b"}))
 	g.Expect(stripped.Annotations).To(Equal(map[string]string{v1alpha1.AnnotationOwner: "bob"}))
 	g.Expect(stripped.Status.Conditions).To(Equal([]corev1.PodCondition{
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: bound},
@@ -222,6 +223,32 @@ func TestStripPodKeepsOfAPodThatWaitsWhereItMayGo(t *testing.T) {
 		Containers:      []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 9000}}}},
 	}}
 	NewWithT(t).Expect(StripPod("user")(pod.DeepCopy())).To(Equal(pod))
+}
+
+func TestStripPodKeepsOfAPodOnANodeWhatKeepsOthersOut(t *testing.T) {
+	g := NewWithT(t)
+	apart := []corev1.PodAffinityTerm{{TopologyKey: "zone"}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		NodeName: "n", HostNetwork: true,
+		Affinity: &corev1.Affinity{
+			NodeAffinity:    &corev1.NodeAffinity{},
+			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: apart},
+		},
+		Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "x", ContainerPort: 1}, {Name: "y", HostPort: 2}}}},
+	}}
+	for i := range 100 {
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, fmt.Sprintf("l%02d", i), "x")
+	}
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, "tideline.io/job", "ctr")
+	o, err := StripPod("user")(pod)
+	g.Expect(err).NotTo(HaveOccurred())
+	stripped, _ := o.(*corev1.Pod)
+	g.Expect(stripped.Spec.Affinity).To(Equal(&corev1.Affinity{
+		PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: apart},
+	}))
+	g.Expect(stripped.Spec.Containers[0].Ports).To(Equal([]corev1.ContainerPort{{HostPort: 2}}))
+	g.Expect(stripped.Spec.HostNetwork).To(BeTrue())
+	g.Expect(stripped.Labels).To(And(HaveLen(33), HaveKey("l00"), HaveKey("l31"), HaveKey("tideline.io/job")))
 }
 
 func TestStripNodeKeepsWhatIsRead(t *testing.T) {

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -86,8 +88,8 @@ func identityOf(o client.Object) metav1.ObjectMeta {
 	}
 }
 
-// StripPod keeps of a pod what reconcilers, the arbiter and the ledger read: metadata, the label that names its user, node,
-// phase, since when it is bound, what it requests, and, until it is bound, where it may go; of a pod that has ended, what tells
+// StripPod keeps of a pod what reconcilers, the arbiter and the ledger read: metadata, labels, node, phase, since when it is
+// bound, what it requests, which others it keeps out, and, until it is bound, where it may go; of a pod that has ended, what tells
 // when it did; of a pod of ours its grace, all conditions and the states of its containers. At tens of thousands of pods the rest
 // would fill the operator's memory.
 func StripPod(userLabel string) func(any) (any, error) {
@@ -117,11 +119,7 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 	if whole := pod.Spec.Resources; whole != nil {
 		stripped.Spec.Resources = &corev1.ResourceRequirements{Requests: whole.Requests}
 	}
-	for key, value := range pod.Labels {
-		if strings.HasPrefix(key, ourLabels) || key == userLabel {
-			stripped.Labels = setKey(stripped.Labels, key, value)
-		}
-	}
+	keepLabels(stripped, pod, userLabel)
 	for _, key := range []string{
 		groupNameKey, v1alpha1.AnnotationOwner, v1alpha1.AnnotationProgress, v1alpha1.AnnotationCheckpointRequested,
 		v1alpha1.AnnotationCheckpointDone,
@@ -130,18 +128,21 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 			stripped.Annotations = setKey(stripped.Annotations, key, value)
 		}
 	}
+	stripped.Spec.HostNetwork = pod.Spec.HostNetwork
+	keepPorts(stripped.Spec.Containers, pod.Spec.Containers)
+	keepPorts(stripped.Spec.InitContainers, pod.Spec.InitContainers)
+	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil && pod.Spec.NodeName != "" {
+		if required := a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution; len(required) > 0 {
+			stripped.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: required,
+			}}
+		}
+	}
 	if pod.Spec.NodeName == "" {
 		stripped.Spec.NodeSelector, stripped.Spec.Affinity = pod.Spec.NodeSelector, pod.Spec.Affinity
 		stripped.Spec.Tolerations, stripped.Spec.TopologySpreadConstraints = pod.Spec.Tolerations, pod.Spec.TopologySpreadConstraints
 		stripped.Spec.Volumes = pod.Spec.Volumes
-		stripped.Spec.HostNetwork = pod.Spec.HostNetwork
 		stripped.Spec.SchedulingGates = pod.Spec.SchedulingGates
-		for i := range pod.Spec.Containers {
-			stripped.Spec.Containers[i].Ports = pod.Spec.Containers[i].Ports
-		}
-		for i := range pod.Spec.InitContainers {
-			stripped.Spec.InitContainers[i].Ports = pod.Spec.InitContainers[i].Ports
-		}
 	}
 	if kind, _ := OurController(pod); kind != "" {
 		stripped.Spec.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds
@@ -150,6 +151,35 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 		keepTimes(stripped, pod)
 	}
 	return stripped
+}
+
+// mostLabels is how many labels of a pod are kept, besides ours and its user's: a pod may have a megabyte of them.
+const mostLabels = 32
+
+// keepLabels keeps the labels of a pod, by which other pods may have rules about it. Of a pod with very many the first in order
+// are kept.
+func keepLabels(stripped, pod *corev1.Pod, userLabel string) {
+	if len(pod.Labels) <= mostLabels {
+		stripped.Labels = pod.Labels
+		return
+	}
+	for i, key := range slices.Sorted(maps.Keys(pod.Labels)) {
+		if i < mostLabels || strings.HasPrefix(key, ourLabels) || key == userLabel {
+			stripped.Labels = setKey(stripped.Labels, key, pod.Labels[key])
+		}
+	}
+}
+
+// keepPorts keeps the ports of the node that containers take; on the host's network those are all.
+func keepPorts(stripped, containers []corev1.Container) {
+	for i := range containers {
+		for _, p := range containers[i].Ports {
+			if p.HostPort != 0 {
+				p.Name = ""
+				stripped[i].Ports = append(stripped[i].Ports, p)
+			}
+		}
+	}
 }
 
 // OurController is the kind and name of the job or merge that controls a pod; empty for other pods.

@@ -40,12 +40,31 @@ func WorkerSpec(job *v1alpha1.ElasticTrainingJob, labels config.Accelerators, mo
 			requireLabel(spec, corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpIn, Values: models})
 		}
 	}
+	if i == 0 && TakesHostPort(job) {
+		declarePort(&spec.Containers[rendezvous.TrainerIndex(spec.Containers)], rendezvous.PortOf(job))
+	}
 	for _, n := range job.Status.AvoidedNodes {
 		if n.Until != nil {
 			avoidNode(spec, n.Name)
 		}
 	}
 	return spec
+}
+
+// TakesHostPort is true if worker 0 serves the rendezvous on a port of its node, so that a node takes one such pod. The others
+// take none.
+func TakesHostPort(job *v1alpha1.ElasticTrainingJob) bool {
+	return job.Spec.Template.Spec.HostNetwork
+}
+
+// declarePort has the container say that it takes a port of its node, because schedulers part pods by what they say.
+func declarePort(c *corev1.Container, port int32) {
+	for i := range c.Ports {
+		if p := &c.Ports[i]; p.ContainerPort == port && p.Protocol != corev1.ProtocolUDP && p.Protocol != corev1.ProtocolSCTP {
+			return
+		}
+	}
+	c.Ports = append(c.Ports, corev1.ContainerPort{ContainerPort: port, HostPort: port, Protocol: corev1.ProtocolTCP})
 }
 
 // templateOf is the pod that the user wrote for worker i: the template, with spec.master for worker 0.

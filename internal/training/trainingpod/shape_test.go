@@ -184,3 +184,15 @@ func TestWorkersKeepOffNodesThatRejectedThem(t *testing.T) {
 		MatchFields:      []corev1.NodeSelectorRequirement{off("n1"), off("n3")},
 	}, {}}), "beside what the user requires; an alternative that matches nothing stays so")
 }
+
+func TestOnlyWorker0DeclaresItsPortOnTheHostsNetwork(t *testing.T) {
+	g := NewWithT(t)
+	b := blueprint()
+	g.Expect(b.NewPod(0).Spec.Containers[1].Ports).To(BeEmpty(), "a pod has addresses of its own")
+	b.Job.Spec.Template.Spec.HostNetwork, b.Job.Spec.Framework.Port = true, ptr.To[int32](25000)
+	own := corev1.ContainerPort{ContainerPort: 25000, HostPort: 25000, Protocol: corev1.ProtocolTCP}
+	g.Expect(b.NewPod(0).Spec.Containers[1].Ports).To(Equal([]corev1.ContainerPort{own}))
+	g.Expect(b.NewPod(1).Spec.Containers[1].Ports).To(BeEmpty())
+	b.Job.Spec.Template.Spec.Containers[1].Ports = []corev1.ContainerPort{{Name: "store", ContainerPort: 25000}}
+	g.Expect(b.NewPod(0).Spec.Containers[1].Ports).To(HaveLen(1), "the user has declared it")
+}

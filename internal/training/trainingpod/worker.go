@@ -128,11 +128,23 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, b.jobLabels())
+	maps.Copy(labels, LookOf(b.Job))
 	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
 	labels[v1alpha1.LabelAttempt] = b.Attempt.ID()
 	labels[v1alpha1.LabelPart] = RoleOf(i, b.Attempt.MinReplicas)
-	labels[v1alpha1.LabelTask] = TaskOf(b.Job)
+	return labels
+}
+
+// LookOf are the labels of a job's workers but for those that differ between them or from attempt to attempt.
+func LookOf(job *v1alpha1.ElasticTrainingJob) map[string]string {
+	labels := maps.Clone(job.Spec.Template.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.LabelJob], labels[v1alpha1.LabelTask] = job.Name, TaskOf(job)
+	if owner := job.Spec.Owner; owner != "" {
+		labels[v1alpha1.LabelOwnerHash] = OwnerHash(owner)
+	}
 	return labels
 }
 

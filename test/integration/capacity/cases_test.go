@@ -36,6 +36,10 @@ type question struct {
 	// holder is a job whose surplus some of the bound pods are, in the eyes of the model alone.
 	holder  *v1alpha1.ElasticTrainingJob
 	surplus []*corev1.Pod
+	// volume and claim are those that some gangs use. ruled is how many rules about other pods, or claims, the gang has.
+	volume *corev1.PersistentVolume
+	claim  *corev1.PersistentVolumeClaim
+	ruled  int
 	// hindered says what keeps every scheduler from placing the gang, however much room there is; empty for nothing.
 	hindered string
 	// asksRoom is true for a hindered gang that claims room all the same: only nodes tell that it gets none.
@@ -73,6 +77,7 @@ func newQuestion(seed uint64, n int, namespace string) *question {
 		q.fillNode(namespace, n)
 	}
 	q.drawGang(namespace)
+	q.drawRules(namespace)
 	q.hinder()
 	return q
 }
@@ -342,10 +347,18 @@ func (q *question) String() string {
 			n.Spec.Taints, n.Spec.Unschedulable)
 	}
 	for _, p := range q.bound {
-		fmt.Fprintf(&b, "  pod %s: %s, of %s\n", p.Name, amounts(p.Spec.Containers[0].Resources.Requests), p.Spec.SchedulerName)
+		fmt.Fprintf(&b, "  pod %s: %s, of %s,%s\n", p.Name, amounts(p.Spec.Containers[0].Resources.Requests),
+			p.Spec.SchedulerName, rulesOf(p))
 	}
 	if q.hindered != "" {
 		fmt.Fprintf(&b, "  hindered: %s; the model says that it claims room: %t\n", q.hindered, q.claims)
+	}
+	fmt.Fprintf(&b, "  rules:%s\n", rulesOf(q.asks[0]))
+	if q.claim != nil && q.volume.Spec.NodeAffinity != nil {
+		fmt.Fprintf(&b, "  the claim's volume is in zones 1 and 2\n")
+	}
+	if q.answer.Unknown != "" {
+		fmt.Fprintf(&b, "  unknown: %s\n", q.answer.Unknown)
 	}
 	fmt.Fprintf(&b, "  the model has %d of %d surplus pods leave\n", len(q.victims), len(q.surplus))
 	fmt.Fprintf(&b, "  the model: fits %t, largest %d, free %v, limited by the queue %t\n", q.answer.Fits, q.answer.Largest,

@@ -91,13 +91,20 @@ func inVain(all []*question) (vain []string, served, greedy int) {
 // judge makes the table of disagreements, and counts them.
 func judge(all []*question) (table string, differ int, unexplained []string) {
 	var b strings.Builder
-	placed, near := 0, 0
+	placed, near, ruled, unknown := 0, 0, 0, 0
 	for _, q := range all {
 		if q.unaided {
 			placed++
 		}
 		if q.close() {
 			near++
+		}
+		if q.ruled > 0 {
+			ruled++
+		}
+		if q.answer.Unknown != "" {
+			unknown++
+			continue
 		}
 		if q.fits() == q.unaided {
 			continue
@@ -109,8 +116,8 @@ func judge(all []*question) (table string, differ int, unexplained []string) {
 		}
 		fmt.Fprintf(&b, "%s  because: %s\n", q, why)
 	}
-	fmt.Fprintf(&b, "%d questions: %d placed, %d not; %d where one worker decides; %d disagreements\n",
-		len(all), placed, len(all)-placed, near, differ)
+	fmt.Fprintf(&b, "%d questions: %d placed, %d not; %d where one worker decides; %d with rules about other pods; %d unknown; "+
+		"%d disagreements\n", len(all), placed, len(all)-placed, near, ruled, unknown, differ)
 	return b.String(), differ, unexplained
 }
 
@@ -137,7 +144,7 @@ func (r *round) ask() {
 		for _, n := range q.nodes {
 			objects = append(objects, n.DeepCopy())
 		}
-		return r.createAll(append(objects, q.queue.DeepCopy()))
+		return errors.Join(r.createAll(append(objects, q.queue.DeepCopy())), r.createClaim(q.volume, q.claim))
 	})
 	Eventually(r.readied).WithTimeout(patience).Should(BeEmpty(), "nodes and queues are ready")
 	r.each("bind pods", func(q *question) error {
@@ -219,6 +226,18 @@ func (r *round) createAll(objects []client.Object) error {
 		}
 	}
 	return nil
+}
+
+// createClaim creates a claim that is bound to its volume. Nobody else binds volumes on the local cluster.
+func (r *round) createClaim(volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
+	if err := r.createAll([]client.Object{volume, claim}); err != nil {
+		return err
+	}
+	volume.Status.Phase = corev1.VolumeBound
+	claim.Status = corev1.PersistentVolumeClaimStatus{
+		Phase: corev1.ClaimBound, AccessModes: volume.Spec.AccessModes, Capacity: volume.Spec.Capacity,
+	}
+	return errors.Join(r.Client.Status().Update(r.Context(), volume), r.Client.Status().Update(r.Context(), claim))
 }
 
 // readied lists the nodes and queues that are not ready.
@@ -433,6 +452,7 @@ func (r *round) clear() {
 		for _, n := range q.nodes {
 			errs = append(errs, r.Client.Delete(r.Context(), n))
 		}
+		errs = append(errs, r.Client.Delete(r.Context(), q.claim), r.Client.Delete(r.Context(), q.volume))
 		return errors.Join(append(errs, r.Client.Delete(r.Context(), q.queue))...)
 	})
 }

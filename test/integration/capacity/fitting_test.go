@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -14,8 +15,13 @@ import (
 // several is time for several evaluations of the arbiter, of which there is at most one a second.
 const several = 5 * time.Second
 
-func hostPort(t *corev1.PodTemplateSpec) {
-	t.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 9000, HostPort: 9000}}
+// beyondModel adds a rule that keeps no pod from any node, and that the model does not cover.
+func beyondModel(t *corev1.PodTemplateSpec) {
+	t.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		MaxSkew: 100, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
+		NodeTaintsPolicy: new(corev1.NodeInclusionPolicyHonor),
+		LabelSelector:    &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/of": "nobody"}},
+	}}
 }
 
 var _ = Describe("A job that creates only the surplus that fits", func() {

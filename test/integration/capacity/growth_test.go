@@ -51,8 +51,8 @@ var _ = Describe("Growth that pays", func() {
 
 	It("has no surplus join between two steps, not even one that could only wait", func() {
 		s := newScenario("between", 1, 1, 1)
-		// The model does not judge host ports, so the job tries all its surplus and some waits.
-		s.Submit(s.Job("a").Range(2, 6).Paying(time.Second).Cooldown(time.Minute).Template(hostPort))
+		// The model does not judge its pods, so the job tries all its surplus and some waits.
+		s.Submit(s.Job("a").Range(2, 6).Paying(time.Second).Cooldown(time.Minute).Template(beyondModel))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3))
 		Eventually(s.Workers("a")).WithTimeout(time.Minute).Should(HaveLen(3), "what waits after the step is withdrawn")
 		s.AddNode(1)

@@ -87,10 +87,10 @@ var _ = Describe("A waiting job says why", func() {
 
 	It("what it asks beyond the model, of which it claims nothing", func() {
 		s := newScenario("why-unknown", 8)
-		s.Submit(s.Job("a").Range(9, 9).Template(hostPort))
+		s.Submit(s.Job("a").Range(9, 9).Template(beyondModel))
 		Eventually(s.Fetch("a")).WithTimeout(90*time.Second).Should(HaveField("Status.Message", And(
 			HavePrefix("Place 1 of 1 in queue "+s.Namespace+", for the core of 9 workers (9 nvidia.com/gpu) as a whole. "+
-				"Only Volcano can tell whether it fits, because it asks for host ports. Volcano says: "),
+				"Only Volcano can tell whether it fits, because it asks for topology spread with a policy for nodes. Volcano says: "),
 			Not(ContainSubstring("Free for it")),
 		)), "it leaves the word to Volcano")
 	})

@@ -1,0 +1,71 @@
+package capacity
+
+import corev1 "k8s.io/api/core/v1"
+
+// What the model does not cover, as people read it: "because it asks for ...". docs/concepts.md lists the same, and metric
+// tideline_unmodelled_pods counts the pods that wait with each.
+const (
+	// ManyShapes is for a gang with more than MostShapes different pods.
+	ManyShapes = "pods of too many shapes"
+	// ManyRules is for pods whose places depend on each other by more than one rule about domains larger than a node.
+	ManyRules = "several rules about zones or racks"
+	// RulesOfShapes is for a gang of several shapes of which one has a rule about domains larger than a node.
+	RulesOfShapes = "a rule about zones or racks for pods of several shapes"
+	// OneDomain is for a gang that must be in one domain together, of which only some have room for all of it.
+	OneDomain = "one zone or rack for all its workers, and the scheduler may begin in one that is too small"
+	// OwnLabels is for a selector that names a label that differs between the pods of a gang, such as their index.
+	OwnLabels = "rules about labels that differ between its own pods"
+	// SelectedNamespaces is for a rule about pods of namespaces that are selected by labels.
+	SelectedNamespaces = "rules about namespaces by their labels"
+	// LabelKeys is for matchLabelKeys and mismatchLabelKeys.
+	LabelKeys = "rules with matchLabelKeys"
+	// SpreadPolicies is for a topology spread constraint that does not count nodes in the usual way.
+	SpreadPolicies = "topology spread with a policy for nodes"
+	// DeviceClaims is for devices that are claimed from DRA.
+	DeviceClaims = "resource claims"
+	// EphemeralVolumes is for volumes that are made for a pod.
+	EphemeralVolumes = "generic ephemeral volumes"
+	// Shares is for an amount of one device.
+	Shares = "shares of GPUs"
+	// NoVolumeClaim and those below are for a PersistentVolumeClaim of which the nodes are not known, or only one at a time.
+	NoVolumeClaim      = "a PersistentVolumeClaim that does not exist"
+	LeavingVolumeClaim = "a PersistentVolumeClaim that is being deleted"
+	OpenVolumeClaim    = "a PersistentVolumeClaim that is not bound"
+	SingleNodeVolume   = "a PersistentVolumeClaim that one node at a time may use"
+	LostVolume         = "a PersistentVolumeClaim whose volume is lost"
+	// NoRuntimeClass is for a RuntimeClass that may select nodes, and cannot be read.
+	NoRuntimeClass = "a RuntimeClass that does not exist"
+)
+
+// ListUnmodelled lists all that the model does not cover.
+func ListUnmodelled() []string {
+	return []string{
+		ManyShapes, ManyRules, RulesOfShapes, OneDomain, OwnLabels, SelectedNamespaces, LabelKeys, SpreadPolicies, DeviceClaims,
+		EphemeralVolumes, Shares, NoVolumeClaim, LeavingVolumeClaim, OpenVolumeClaim, SingleNodeVolume, LostVolume, NoRuntimeClass,
+	}
+}
+
+// beyondModel names what the pod asks beyond the model, of what its spec alone tells; empty if the model covers it.
+func beyondModel(spec *corev1.PodSpec) string {
+	if len(spec.ResourceClaims) > 0 {
+		return DeviceClaims
+	}
+	for i := range spec.Volumes {
+		if spec.Volumes[i].Ephemeral != nil {
+			return EphemeralVolumes
+		}
+	}
+	return ""
+}
+
+// isPart is true for a resource that is an amount of one device. Schedulers count it device by device, so a node's total says
+// nothing. Slices that a node counts as devices of their own (MIG, NVIDIA's gpu.shared) are not parts.
+func isPart(name corev1.ResourceName) bool {
+	switch string(name) {
+	case "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores",
+		"volcano.sh/gpu-number", "volcano.sh/gpu-memory", "aliyun.com/gpu-mem",
+		"nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores":
+		return true
+	}
+	return false
+}
