@@ -330,7 +330,7 @@ func TestRulesEndWhereAnyOrderEnds(t *testing.T) {
 		for i := range 1 + r.IntN(6) {
 			nodes = append(nodes, inZone(fmt.Sprintf("n%d", i), []string{"a", "b", "c", ""}[r.IntN(4)], r.Int64N(5)))
 		}
-		start := &naive{nodes: nodes, free: map[string]int64{}}
+		start := &naive{free: map[string]int64{}}
 		for _, n := range nodes {
 			start.free[n.Name] = n.Allocatable[gpu]
 			for start.free[n.Name] > 0 && r.IntN(3) == 0 {

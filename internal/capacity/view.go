@@ -39,7 +39,7 @@ func emptyView() view { return view{vector: allOf, gone: func(*Pod) bool { retur
 func (o *occupancy) isAbsent(p *Pod) bool { return o.deserted || o.absent[p] }
 
 // guests calls do for all who are placed in thought.
-func (v *view) guests(do func(*guest)) {
+func (v view) guests(do func(*guest)) {
 	for g := v.beside; g != nil; g = g.before {
 		do(g)
 	}

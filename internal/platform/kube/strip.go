@@ -89,9 +89,9 @@ func identityOf(o client.Object) metav1.ObjectMeta {
 }
 
 // StripPod keeps of a pod what reconcilers, the arbiter and the ledger read: metadata, labels, node, phase, since when it is
-// bound, what it requests, which others it keeps out, and, until it is bound, where it may go; of a pod that has ended, what tells
-// when it did; of a pod of ours its grace, all conditions and the states of its containers. At tens of thousands of pods the rest
-// would fill the operator's memory.
+// bound, what it requests, which others it keeps out, and, until it is bound, where it may go; of a pod that has ended, what
+// tells when it did; of a pod of ours its grace, all conditions and the states of its containers. At tens of thousands of pods
+// the rest would fill the operator's memory.
 func StripPod(userLabel string) func(any) (any, error) {
 	return func(o any) (any, error) {
 		pod, ok := o.(*corev1.Pod)
