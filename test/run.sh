@@ -236,6 +236,11 @@ order() {
 	specs order 12m integration/order 2
 }
 
+# sharing shows pods that share a GPU.
+sharing() {
+	specs sharing 10m integration/sharing 1
+}
+
 # sizing runs the numbered behaviours of sizing, with a real Prometheus.
 sizing() {
 	specs sizing 15m integration/sizing 1
@@ -335,8 +340,13 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
+<<<<<<< HEAD
 	unit | project | chart | bundle | cluster | integration | versions | stock | pairs | capacity | merge | profile | order | sizing | report | pools | jobs | \
 		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm | helm)
+=======
+	unit | project | bundle | cluster | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | sizing | report | pools | jobs | \
+		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm)
+>>>>>>> 7ee22be (Share GPUs by an option of Volcano's configuration)
 		echo "== $1 tests"
 		"$1"
 		;;

@@ -79,6 +79,10 @@ func templates() []Case {
 			`{"spec":{"template":{"metadata":{"annotations":{"scheduling.k8s.io/group-name":"g"}}}}}`,
 			"spec.template.metadata.annotations: Invalid value: annotation scheduling.k8s.io/group-name is set by Tideline, "+
 				"which speaks to Volcano: remove it"),
+		refused("a device of the user's choice",
+			`{"spec":{"template":{"metadata":{"annotations":{"volcano.sh/vgpu-ids-new":"GPU-0"}}}}}`,
+			"spec.template.metadata.annotations: Invalid value: annotation volcano.sh/vgpu-ids-new is set by Tideline, "+
+				"which speaks to Volcano: remove it"),
 		refused("a cooldown of the user's", `{"spec":{"template":{"metadata":{"labels":{"volcano.sh/cooldown-time":"8760h"}}}}}`,
 			"spec.template.metadata.labels: Invalid value: label volcano.sh/cooldown-time is set by Tideline: remove it"),
 	}
