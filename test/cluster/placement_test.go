@@ -393,7 +393,7 @@ func testSetSchedulerConf(f *fixture) {
 		t.Fatal(err)
 	}
 	spreading := strings.NewReplacer(
-		"leastrequested.weight: 0", "leastrequested.weight: 100",
+		"leastrequested.weight: 1", "leastrequested.weight: 100",
 		"binpack.weight: 10", "binpack.weight: 0",
 	).Replace(string(packing))
 	if err := f.SetSchedulerConf(f.ctx, spreading); err != nil {

@@ -68,7 +68,9 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		s := scenario("outlook", 4)
 		simulate := func(minimum int32) string {
 			file := filepath.Join(GinkgoT().TempDir(), "job.json")
-			content, err := json.Marshal(s.Job("b").Range(minimum, max(minimum, 4)).Obj())
+			job := s.Job("b").Range(minimum, max(minimum, 4)).Obj()
+			job.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind))
+			content, err := json.Marshal(job)
 			Expect(err).NotTo(HaveOccurred(), "the job is written")
 			Expect(os.WriteFile(file, content, 0o600)).To(Succeed(), "there is a file")
 			_, told, err := runKubectl(s, "apply", "--dry-run=server", "-f", file)
