@@ -262,7 +262,90 @@ func TestActionsOfAFailurePolicy(t *testing.T) {
 	})
 }
 
-func TestBackendNoneRestartsAsAWhole(t *testing.T) {
+func TestFailedRankRestartsAGangOnce(t *testing.T) {
+	for name, fail := range map[string]func(*simulator){
+		"a container in its pod":   func(w *simulator) { w.restartContainers("rank 1 is gone", 1) },
+		"all containers at once":   func(w *simulator) { w.restartContainers("rank 1 is gone", 0, 1, 2) },
+		"a pod":                    func(w *simulator) { w.fail(1, "rank 1 is gone") },
+		"two pods at once":         func(w *simulator) { w.fail(1, "rank 1 is gone").fail(2, "rank 1 is gone") },
+		"worker 0 and its peers":   func(w *simulator) { w.fail(0, "rank 0 is gone").restartContainers("rank 0 is gone", 1, 2) },
+		"a pod that was deleted":   func(w *simulator) { w.deletePod(1) },
+		"surplus, which is a peer": func(w *simulator) { w.restartContainers("rank 2 is gone", 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newSimulator(t, 2, 3).edit(plainBackend).trains()
+			before := w.worker(0).UID
+			fail(w)
+			w.settle()
+			g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
+			g.Expect(w.status().Restarts).To(Equal(int32(1)), "once for the gang, however many of it failed")
+			w.run().settle().run().settle()
+			g.Expect(w.status().ReadyReplicas).To(Equal(int32(3)))
+			g.Expect(w.worker(0).UID).NotTo(Equal(before))
+			w.restart().settle()
+			g.Expect(w.status().Restarts).To(Equal(int32(1)), "also after a restart of the operator")
+		})
+	}
+}
+
+func TestRestartsOfAGangAreLimited(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 2).edit(plainBackend)
+	w.o.Job.Spec.Restarts.Max = ptr.To[int32](2)
+	w.trains()
+	for n := range 2 {
+		w.restartContainers(another(n), int32(n)).recover()
+		g.Expect(w.status().Attempt.Number).To(Equal(int32(n + 2)))
+		g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	}
+	w.restartContainers("the last", 1).settle()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed))
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTooManyRestarts))
+	g.Expect(w.status().Attempt.Number).To(Equal(int32(3)), "no attempt begins that would not be made")
+}
+
+func TestSameFailureOfAGangTwice(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 2).edit(plainBackend).trains().restartContainers("CUDA error 1", 1).settle()
+	w.pass(losses.FirstBackoff).settle().run().settle().restartContainers("CUDA error 2", 0).settle()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSameFailureTwice), "who of them says it first is chance")
+}
+
+func TestWhatDoesNotRestartAGang(t *testing.T) {
+	policy := func(s *v1alpha1.ElasticTrainingJobSpec) {
+		s.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
+			{Action: v1alpha1.ActionRestartWorker, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed}},
+		}}
+	}
+	other := func(w *simulator) {
+		w.change(1, func(p *podstate.Worker) {
+			p.ContainerRestarts, p.Failure = 1, podstate.Failure{ExitCode: 1, Container: "logs"}
+		})
+	}
+	rank := func(w *simulator) { w.restartContainers("no", 1) }
+	done := func(w *simulator) { w.change(1, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded }) }
+	for name, c := range map[string]struct {
+		edit     func(*v1alpha1.ElasticTrainingJobSpec)
+		happens  func(*simulator)
+		restarts int32
+	}{
+		"a rule that replaces the worker": {policy, rank, 1},
+		"a container that does not train": {plainBackend, other, 1},
+		"a rank that is done":             {plainBackend, done, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newSimulator(t, 2, 3).edit(plainBackend).edit(c.edit).trains()
+			c.happens(w)
+			w.settle()
+			g.Expect(w.status().Attempt.Number).To(Equal(int32(1)))
+			g.Expect(w.status().Restarts).To(Equal(c.restarts))
+		})
+	}
+}
+
+func TestEvictedRankRestartsAGangUncounted(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 3)
 	w.o.Job.Spec.Framework.Type = v1alpha1.FrameworkCustom

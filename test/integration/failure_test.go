@@ -120,7 +120,7 @@ var _ = Describe("Failures", func() {
 			HavePrefix("Restarted: All workers are created again by rule "), HaveSuffix("Attempt 2 begins, with 2..3 workers."))))
 	})
 
-	It("scenario 15: with backend None an eviction restarts the whole gang, and leaves the budget untouched", mainWay, func() {
+	It("scenario 15: without torchrun an eviction restarts the whole gang, and leaves the budget untouched", mainWay, func() {
 		s := newScenario("s15", 3)
 		s.Submit(s.Job("a").Range(2, 3).With(func(a *v1alpha1.ElasticTrainingJob) {
 			a.Spec.Framework.Type, a.Spec.Restarts.Max = v1alpha1.FrameworkCustom, ptr.To[int32](0)
@@ -138,6 +138,28 @@ var _ = Describe("Failures", func() {
 			HavePrefix("Restarted: All workers are created again "), ContainSubstring("worker 2 was evicted"))), "and says why")
 		s.Succeed("a", 0)
 		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "worker 0 completes it at once")
+	})
+
+	It("scenario 15: a failed rank of a gang without torchrun restarts all of it, counted and limited", mainWay, func() {
+		s := newScenario("s15-rank", 3)
+		s.Submit(s.Job("a").Range(2, 3).With(func(a *v1alpha1.ElasticTrainingJob) {
+			a.Spec.Framework.Type, a.Spec.Restarts.Max = v1alpha1.FrameworkCustom, ptr.To[int32](1)
+		}))
+		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")
+		before := s.UIDs("a")
+		restartContainer(s, "a", 1, 1, 137, "rank 1 was killed")
+		Eventually(s.Fetch("a")).Should(
+			And(testutil.Train(3), HaveField("Status.Attempt.Number", int32(2)), testutil.HaveRestarts(1)),
+			"A trains again, as its next attempt, which costs one restart")
+		for i, uid := range s.UIDs("a") {
+			Expect(uid).NotTo(Equal(before[i]), "worker %d has a new pod", i)
+		}
+		Eventually(s.Events).WithArguments(s.Read("a")).Should(ContainElement(And(
+			HavePrefix("Restarted: All workers are created again because framework.type is Custom: worker 1 failed"),
+			ContainSubstring("rank 1 was killed"))), "and says why")
+		s.Fail("a", 0, 1, "rank 0 failed")
+		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(v1alpha1.PhaseFailed),
+			testutil.BeStalled(v1alpha1.ReasonTooManyRestarts)), "the budget of one is spent")
 	})
 
 	It("an image that cannot be pulled is said, and is not waited for without end", func() {

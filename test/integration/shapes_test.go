@@ -98,6 +98,25 @@ var _ = Describe("Workers of other shapes", func() {
 			"Volcano is told the same")
 	})
 
+	It("are placed after worker 0, also where each of them would rather have its node", func() {
+		const workers = 6 // By chance worker 0 would be the first in one of six runs.
+		s := newScenario("first", 1, workers-1)
+		s.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Node(0)}}, `{"metadata":{"labels":{"disk":"ssd"}}}`)
+		s.Submit(s.Job("a").Range(workers, workers).With(func(job *v1alpha1.ElasticTrainingJob) {
+			job.Spec.Master = &v1alpha1.Master{NodeSelector: map[string]string{"disk": "ssd"}}
+		}).Template(func(t *corev1.PodTemplateSpec) {
+			t.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+					Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+						{Key: "disk", Operator: corev1.NodeSelectorOpIn, Values: []string{"ssd"}},
+					}},
+				}},
+			}}
+		}))
+		Eventually(s.Fetch("a")).Should(testutil.Train(workers), "A trains: nobody took the one place that worker 0 can have")
+		Expect(s.Worker("a", 0).Spec.NodeName).To(Equal(s.Node(0)))
+	})
+
 	It("run on one model of accelerator, the first on which the core fits", func() {
 		s := newScenario("models", 1, 3)
 		for i, model := range []string{"A100", "H100"} {

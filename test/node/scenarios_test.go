@@ -80,6 +80,7 @@ var _ = Describe("Training on a real node", func() {
 		s.DeleteJob(b.name)
 		a.await(4)
 		Expect(a.core()).To(Equal(core), "nobody of the core was created anew")
+		a.followsWorld(2, 4)
 		Expect(s.Read("a").Status.Restarts).To(BeZero(), "giving way is no restart")
 		lost, _ := a.lost()
 		Expect(lost).To(BeNumerically("<=", interval))

@@ -36,7 +36,7 @@ const (
 // said is a line of the training.
 type said struct {
 	Event             string
-	Time, Loss        float64
+	Time, Loss, Rate  float64
 	Rank, World, Step int
 	Samples           int64
 	Asked             bool
@@ -171,6 +171,25 @@ func (t *training) await(world int) {
 	began := t.last().Step
 	Eventually(t.last).WithTimeout(3*time.Minute).Should(And(
 		HaveField("World", world), HaveField("Step", BeNumerically(">", began+2))), "%s trains with %d workers", t.name, world)
+}
+
+// followsWorld expects that every step took as many samples, at as high a learning rate, as the number of workers asks for, and
+// that there were steps of each of these numbers.
+func (t *training) followsWorld(worlds ...int) {
+	const batch, rate = 64, 0.01 // of one process, by default
+	GinkgoHelper()
+	seen, before := map[int]bool{}, said{}
+	for _, l := range t.steps() {
+		if l.Event == "step" {
+			Expect(l.Rate).To(BeNumerically("~", rate*float64(l.World), 1e-9), "the learning rate of %d workers", l.World)
+			if before.Event == "step" && before.Step+1 == l.Step {
+				Expect(l.Samples-before.Samples).To(BeEquivalentTo(batch*l.World), "the samples of a step of %d workers", l.World)
+				seen[l.World] = true
+			}
+		}
+		before = l
+	}
+	Expect(slices.Sorted(maps.Keys(seen))).To(Equal(worlds))
 }
 
 // again waits until the training has made steps with all its four processes after it started anew.

@@ -164,7 +164,8 @@ class Training:
             say(event="checkpoint", step=self.step, asked=wanted)
             annotate(checkpoint_done=max(number, now), progress=self.step)
         if self.step % o.log_steps == 0:
-            say(event="step", step=self.step, world=self.world, samples=self.samples, loss=round(loss, 4))
+            rate = self.optimizer.param_groups[0]["lr"]
+            say(event="step", step=self.step, world=self.world, samples=self.samples, rate=rate, loss=round(loss, 4))
 
 
 @record  # so that what the container says last, and with it the job's status, is the error and not torchrun's word for it

@@ -34,6 +34,8 @@ type Books struct {
 	departed map[types.UID]*podstate.Departure
 	// progressed is true if the training has reported progress since the last counted restart.
 	progressed bool
+	// gangCounted is true once a restart of all workers that cannot go on without one of them was counted.
+	gangCounted bool
 }
 
 // Open returns empty books for a job.

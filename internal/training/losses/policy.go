@@ -13,6 +13,8 @@ type ruling struct {
 	action v1alpha1.FailureAction
 	// rule names the user's rule that decided; empty if the operator's default did.
 	rule string
+	// gang is true where one loss restarts all workers because they cannot go on without one of them.
+	gang bool
 	// starved is true for a worker that ran out of memory after sizing gave it less than its template asks for.
 	starved bool
 }
@@ -74,10 +76,13 @@ func (b *Books) ruleOn(l *loss) ruling {
 	case b.ranOutOfCutMemory(l):
 		return ruling{action: v1alpha1.ActionRestartJob, starved: true}
 	}
-	return b.matchRule(l.asOccurrence())
+	o := l.asOccurrence()
+	o.aside = !b.endsTraining(l)
+	return b.matchRule(o)
 }
 
-// matchRule returns the first rule that matches. Without one the worker is replaced, which torchrun's agents can absorb.
+// matchRule returns the first rule that matches. Without one the worker is replaced, which torchrun's agents can absorb; workers
+// without torchrun start anew together.
 func (b *Books) matchRule(o occurrence) ruling {
 	if policy := b.Spec.FailurePolicy; policy != nil {
 		for i := range policy.Rules {
@@ -93,8 +98,8 @@ func (b *Books) matchRule(o occurrence) ruling {
 	if b.Spec.Framework.Type == v1alpha1.FrameworkCustom {
 		// Workers that know each other by name and number, as MPI's do, cannot continue without one of them.
 		switch {
-		case o.event == v1alpha1.OnPodEvicted, o.event == v1alpha1.OnNodeLost:
-			return ruling{action: v1alpha1.ActionRestartJob}
+		case o.event != v1alpha1.OnTaskCompleted && !o.aside:
+			return ruling{action: v1alpha1.ActionRestartJob, gang: true}
 		case o.event == v1alpha1.OnTaskCompleted && o.index == 0 && b.MasterDecides():
 			return ruling{action: v1alpha1.ActionCompleteJob}
 		}
@@ -116,7 +121,7 @@ func (b *Books) applyRuling(l *loss, r ruling) {
 	case r.starved:
 		by = "with all the memory that they ask for, because one was given less and ran out of it"
 	case r.rule == "":
-		by = "because framework.type is None"
+		by = "because framework.type is Custom"
 	}
 	what := l.describeLoss()
 	switch r.action {

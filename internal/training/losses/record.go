@@ -100,11 +100,17 @@ func (b *Books) recordEviction(l *loss) {
 }
 
 // countRestarts counts restarts against the budget, and fails the job if the budget is spent or the same failure comes twice.
-// again is true if the worker has failed before.
+// again is true if the worker has failed before; for workers that start anew together it does not matter which of them has.
 func (b *Books) countRestarts(l *loss, r ruling, restarts int32, again bool) {
 	b.noteProgress(l.progress)
 	if r.starved {
 		return // Sizing caused it, not the job.
+	}
+	if r.gang {
+		if b.gangCounted {
+			return // All start anew once, however many of them failed together.
+		}
+		b.gangCounted, again = true, true // Who of them fails first is chance, and the next attempt has other pods.
 	}
 	before := b.Job.Status.LastFailure
 	b.Status.Restarts += restarts

@@ -60,7 +60,7 @@ func (b *Books) markStranded(members []member, losses []loss) {
 // lossOfStore is the loss of worker 0 that took the rendezvous store with it; nil if there was none.
 func (b *Books) lossOfStore(losses []loss) *loss {
 	at := slices.IndexFunc(losses, func(l loss) bool {
-		return l.index == 0 && !l.completed && (l.inPlace || l.ran) && b.losesStore(&l)
+		return l.index == 0 && !l.completed && (l.inPlace || l.ran) && b.endsTraining(&l)
 	})
 	if at < 0 || !b.TrainsAsOne() {
 		return nil
@@ -68,8 +68,9 @@ func (b *Books) lossOfStore(losses []loss) *loss {
 	return &losses[at]
 }
 
-// losesStore is true if a loss of worker 0 took the rendezvous store with it. A restart of another container of its pod did not.
-func (b *Books) losesStore(l *loss) bool {
+// endsTraining is true if a loss ended what the worker trained, and with worker 0 the rendezvous store. A restart of another
+// container of its pod did not.
+func (b *Books) endsTraining(l *loss) bool {
 	containers := b.Spec.Template.Spec.Containers
 	return !l.inPlace || l.failure.Container == "" ||
 		len(containers) == 0 || // An invalid spec, which phase "find an obstacle" reports later.

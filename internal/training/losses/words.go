@@ -34,6 +34,8 @@ type occurrence struct {
 	exitCode   int32
 	conditions []string
 	reasons    []string
+	// aside is true if a container that does not train restarted in its pod.
+	aside bool
 }
 
 // asOccurrence is the loss as rules see it.
