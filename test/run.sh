@@ -340,13 +340,8 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-<<<<<<< HEAD
-	unit | project | chart | bundle | cluster | integration | versions | stock | pairs | capacity | merge | profile | order | sizing | report | pools | jobs | \
+	unit | project | chart | bundle | cluster | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | sizing | report | pools | jobs | \
 		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm | helm)
-=======
-	unit | project | bundle | cluster | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | sizing | report | pools | jobs | \
-		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm)
->>>>>>> 7ee22be (Share GPUs by an option of Volcano's configuration)
 		echo "== $1 tests"
 		"$1"
 		;;
