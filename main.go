@@ -249,6 +249,7 @@ type shared struct {
 	recorder  *recorder.Recorder
 	collector *collector.Collector
 	claims    *claimcache.Reader
+	keeping   recorder.Keeping
 }
 
 // newShared builds what is shared and adds it to the manager, but for what gathers from all kinds: [shared.gather] comes last.
@@ -261,6 +262,7 @@ func newShared(
 		volcano:   kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("volcano"), gang.VolcanoKinds()...),
 		recorder:  recorder.NewRecorder(cfg, mgr.GetLogger().WithName("ledger")),
 	}
+	s.keeping = s.recorder.LookForVolume(ctx, mgr.GetAPIReader(), kube.OwnNamespace(""))
 	s.collector = collector.NewCollector(cfg, s.recorder.CompleteUntil, mgr.GetLogger().WithName("usage"))
 	var err error
 	if s.scheduler, err = volcano.AddSchedulerConf(mgr); err != nil {
@@ -319,13 +321,14 @@ func setupReconcilers(
 	}
 	err = resourcequotaprofile.Setup(ctx, mgr, cfg, resourcequotaprofile.Dependencies{
 		Namespace: s.namespace, Arbiter: s.arbiter, Volcano: s.volcano, Spent: s.recorder.SpendingOf, Claims: s.claims,
+		LedgerVolatile: s.keeping.Volatile,
 	})
 	if err != nil {
 		return nil, err
 	}
 	openLedger := func(ctx context.Context) (*ledger.Ledger, error) { return recorder.OpenLedger(ctx, cfg.Ledger) }
 	err = costreport.Setup(mgr, cfg, costreport.Dependencies{
-		Namespace: s.namespace, Complete: s.recorder.CompleteUntil, OpenLedger: openLedger,
+		Namespace: s.namespace, Complete: s.recorder.CompleteUntil, OpenLedger: openLedger, LedgerVolatile: s.keeping.Volatile,
 	})
 	if err != nil {
 		return nil, err

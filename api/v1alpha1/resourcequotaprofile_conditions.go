@@ -10,6 +10,9 @@ const (
 	// ConditionBudgetExceeded is present and True while users have used up a budget of spec.caps.acceleratorHours, and Unknown while
 	// their use is unknown.
 	ConditionBudgetExceeded = "BudgetExceeded"
+	// ConditionLedgerVolatile is present and True, on profiles with budgets and on CostReports, while the ledger goes with the
+	// operator's pod.
+	ConditionLedgerVolatile = "LedgerVolatile"
 )
 
 // Reasons of a ResourceQuotaProfile that no job has.
@@ -32,6 +35,10 @@ const (
 	ReasonBudgetExceeded = "BudgetExceeded"
 	// ReasonLedgerUnavailable: the ledger, which records use, was not read.
 	ReasonLedgerUnavailable = "LedgerUnavailable"
+	// ReasonLedgerBegan: the ledger began after the window of a budget did, so that earlier use is unknown.
+	ReasonLedgerBegan = "LedgerBegan"
+	// ReasonLostWithPod: the ledger is in a volume that ends with the operator's pod.
+	ReasonLostWithPod = "LostWithPod"
 	// ReasonGuaranteesExceedNodes: queues have guarantees or fixed shares of more than the nodes have.
 	ReasonGuaranteesExceedNodes = "GuaranteesExceedNodes"
 	// ReasonOtherOwner: a training has the name that a reservation is for, but another owner.

@@ -66,6 +66,8 @@ type Dependencies struct {
 	OpenLedger func(context.Context) (*ledger.Ledger, error)
 	// Complete is until when the ledger has all that ran; zero before it has.
 	Complete func() time.Time
+	// LedgerVolatile is in one sentence why the ledger goes with the operator's pod; empty if it does not, or that is unknown.
+	LedgerVolatile string
 }
 
 // Setup registers the reconciler with the manager.

@@ -83,6 +83,8 @@ type Dependencies struct {
 	Claims *claimcache.Reader
 	// Spent tells what users of a profile have used of accelerators in a window of time.
 	Spent func(profile string, window time.Duration) (admission.Spending, error)
+	// LedgerVolatile is in one sentence why the ledger goes with the operator's pod; empty if it does not, or that is unknown.
+	LedgerVolatile string
 }
 
 // Arbiter is what is asked of one: an [arbiter.Arbiter].

@@ -26,7 +26,8 @@ import (
 // observe reads what Plan needs, from caches only.
 func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
 	o := quota.Observed{
-		Config: r.config, VolcanoMissing: r.Volcano.MissingKinds(), Nodes: capacity.Amounts{}, Used: map[string]capacity.Amounts{},
+		LedgerVolatile: r.LedgerVolatile,
+		Config:         r.config, VolcanoMissing: r.Volcano.MissingKinds(), Nodes: capacity.Amounts{}, Used: map[string]capacity.Amounts{},
 		Jobs: map[string]quota.Jobs{}, Gangs: map[string]int{}, Namespace: r.Namespace, Reserved: map[string]capacity.Amounts{},
 		Placeholders: map[quota.ReservationKey]quota.Placeholders{}, Waits: r.memory.waits,
 	}
@@ -318,7 +319,11 @@ func (r *Reconciler) observeBudgets(_ context.Context, o *quota.Observed) error 
 		}
 		for _, h := range p.Object.Spec.Caps.AcceleratorHours {
 			spent, err := r.Spent(p.Object.Name, h.Window.Duration)
-			o.Budgets[p.Object.Name] = append(o.Budgets[p.Object.Name], quota.Budget{Known: err == nil, ByUser: spent.ByUser})
+			budget := quota.Budget{Known: err == nil, ByUser: spent.ByUser}
+			if spent.Begun.After(r.now().Add(-h.Window.Duration)) {
+				budget.Since = spent.Begun
+			}
+			o.Budgets[p.Object.Name] = append(o.Budgets[p.Object.Name], budget)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,6 +20,22 @@ type Budget struct {
 	Known bool
 	// ByUser is in thousandths of an accelerator × seconds.
 	ByUser map[string]int64
+	// Since is from when the use is known, if that is later than the window began; zero if all of it is.
+	Since time.Time
+}
+
+// knownSince is when the ledger began, if some budget's window began before; zero if not.
+func (r *review) knownSince() time.Time {
+	var since time.Time
+	if r.profile.Spec.Caps == nil {
+		return since
+	}
+	for _, b := range r.p.o.Budgets[r.profile.Name] {
+		if b.Known && b.Since.After(since) {
+			since = b.Since
+		}
+	}
+	return since
 }
 
 // sayOverBudget lists the users who have used up a budget, and returns the number of budgets whose use is unknown.
@@ -55,15 +72,32 @@ func (r *review) setBudgetExceeded(unknown int) {
 	if more := len(r.st.OverBudget) - namedConflicts; more > 0 {
 		words = append(words, fmt.Sprintf("%d more", more))
 	}
+	partly := ""
+	if since := r.knownSince(); !since.IsZero() {
+		partly = fmt.Sprintf("The use before %s is unknown, because the ledger began then: budgets count what was used since.",
+			since.UTC().Format(time.RFC3339))
+	}
 	switch {
 	case len(words) > 0:
-		r.setCondition(v1alpha1.ConditionBudgetExceeded, metav1.ConditionTrue, v1alpha1.ReasonBudgetExceeded, fmt.Sprintf(
-			"Used up their accelerator hours: %s. Jobs that run continue.", strings.Join(words, ", ")))
+		r.setCondition(v1alpha1.ConditionBudgetExceeded, metav1.ConditionTrue, v1alpha1.ReasonBudgetExceeded, strings.TrimSpace(
+			fmt.Sprintf("Used up their accelerator hours: %s. Jobs that run continue. %s", strings.Join(words, ", "), partly)))
 	case unknown > 0:
 		r.setCondition(v1alpha1.ConditionBudgetExceeded, metav1.ConditionUnknown, v1alpha1.ReasonLedgerUnavailable,
 			"The use of accelerators is unknown, because the ledger was not read yet or the operator keeps none (ledger in its "+
 				"configuration). Until it is known, budgets block no job.")
+	case partly != "":
+		r.setCondition(v1alpha1.ConditionBudgetExceeded, metav1.ConditionUnknown, v1alpha1.ReasonLedgerBegan, partly)
 	default:
 		r.conditionWriter().Remove(v1alpha1.ConditionBudgetExceeded)
 	}
+}
+
+// setLedgerVolatile says of a profile with budgets that they begin anew with each pod of the operator.
+func (r *review) setLedgerVolatile() {
+	if r.p.o.LedgerVolatile == "" || r.profile.Spec.Caps == nil || len(r.profile.Spec.Caps.AcceleratorHours) == 0 {
+		r.conditionWriter().Remove(v1alpha1.ConditionLedgerVolatile)
+		return
+	}
+	r.setCondition(v1alpha1.ConditionLedgerVolatile, metav1.ConditionTrue, v1alpha1.ReasonLostWithPod,
+		r.p.o.LedgerVolatile+" Budgets begin anew with each pod of the operator.")
 }

@@ -28,6 +28,10 @@ func TestBudgetsThatAreUsedUp(t *testing.T) {
 			"Used up their accelerator hours: alice with 500 of 500 hours in 168h. Jobs that run continue.", 1,
 		},
 		"not known": {Budget{}, metav1.ConditionUnknown, "The use of accelerators is unknown", 0},
+		"known in part": {
+			Budget{Known: true, Since: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)}, metav1.ConditionUnknown,
+			"The use before 2026-11-20T09:00:00Z is unknown, because the ledger began then", 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -60,4 +64,23 @@ func TestBudgetsThatAreUsedUp(t *testing.T) {
 			g.Expect(meta.FindStatusCondition(b.step().last.Status.Conditions, v1alpha1.ConditionBudgetExceeded)).To(BeNil())
 		})
 	}
+}
+
+// A profile with budgets says that they begin anew with each pod of the operator, and another has no use for the news.
+func TestVolatileLedgerIsOnProfilesWithBudgets(t *testing.T) {
+	g := NewWithT(t)
+	b := newBooking()
+	said := func() *metav1.Condition {
+		return meta.FindStatusCondition(b.step().last.Status.Conditions, v1alpha1.ConditionLedgerVolatile)
+	}
+	b.o.LedgerVolatile = "The ledger is in an emptyDir."
+	g.Expect(said()).To(BeNil(), "no budgets")
+	spec := &b.o.Profiles[0].Object.Spec
+	spec.Caps = &v1alpha1.ProfileCaps{AcceleratorHours: []v1alpha1.HourCap{{
+		Window: metav1.Duration{Duration: time.Hour}, PerUser: 5, OnExceeded: v1alpha1.ExceededDeny,
+	}}}
+	g.Expect(said()).To(HaveValue(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonLostWithPod),
+		HaveField("Message", "The ledger is in an emptyDir. Budgets begin anew with each pod of the operator."))))
+	b.o.LedgerVolatile = ""
+	g.Expect(said()).To(BeNil(), "on a claim")
 }

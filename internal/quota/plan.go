@@ -60,6 +60,8 @@ type Observed struct {
 	OffersOld bool
 	// Budgets are what was used of each profile's budgets.
 	Budgets map[string][]Budget
+	// LedgerVolatile is in one sentence why the ledger goes with the operator's pod; empty if it does not, or that is unknown.
+	LedgerVolatile string
 	// Tasks are the trainings that have the names for which there are reservations.
 	Tasks []Task
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.

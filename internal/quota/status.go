@@ -37,6 +37,7 @@ func (r *review) writeStatus(lent map[string]capacity.Amounts) {
 	r.setNamespaceConflict()
 	r.setOvercommitted()
 	r.setBudgetExceeded(unknown)
+	r.setLedgerVolatile()
 	r.conditionWriter().RestoreTransitionTimes(r.profile.Status.Conditions)
 }
 

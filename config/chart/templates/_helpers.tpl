@@ -5,7 +5,8 @@
 
 {{- /* The claim of the ledger's file; empty for none. */ -}}
 {{- define "tideline.claim" -}}
-{{- with .Values.ledger.claim }}{{ .existing | default (ternary "tideline-ledger" "" (ne .size "")) }}{{ end }}
+{{- $elsewhere := or .Values.components.ha .Values.ledger.postgres.secretName }}
+{{- with .Values.ledger.claim }}{{ .existing | default (ternary "tideline-ledger" "" (and (ne .size "") (not $elsewhere))) }}{{ end }}
 {{- end }}
 
 {{- /* What differs from the file, by values of its own and by where the ledger is. */ -}}
@@ -27,20 +28,6 @@
 {{- /* The name ends in a hash of the file, so that another file rolls the Deployment. */ -}}
 {{- define "tideline.configurationName" -}}
 tideline-configuration-{{ include "tideline.configuration" . | sha256sum | trunc 10 }}
-{{- end }}
-
-{{- define "tideline.strategy" -}}
-{{- if include "tideline.claim" . -}}
-# The old pod lets go of the claim before the new one takes it.
-strategy:
-  type: Recreate
-{{- end }}
-{{- end }}
-
-{{- define "tideline.group" -}}
-{{- if include "tideline.claim" . -}}
-fsGroup: 65532
-{{- end }}
 {{- end }}
 
 {{- define "tideline.mounts" -}}

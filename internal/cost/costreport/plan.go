@@ -28,6 +28,8 @@ type Observed struct {
 	Unknown bool
 	// Recorded is until when the ledger has all that ran.
 	Recorded time.Time
+	// LedgerVolatile is in one sentence why the ledger goes with the operator's pod; empty if it does not, or that is unknown.
+	LedgerVolatile string
 	// Mails are those of the last one; nil where it has no recipients. MailUnknown is true while the obstacle hides them.
 	Mails       *Mails
 	MailUnknown bool

@@ -446,3 +446,13 @@ func TestALedgerThatIsLost(t *testing.T) {
 	g.Expect(planned(Observed{Report: r, Recorded: at("23 09:00")}, at("23 09:00")).Make.Period.To).
 		To(BeTemporally("==", at("23 09:00")), "while another is made, what was made for the one who asked is not")
 }
+
+func TestVolatileLedgerIsOnReports(t *testing.T) {
+	g := NewWithT(t)
+	o := Observed{Report: weekly(), LedgerVolatile: "The ledger is in an emptyDir."}
+	d := planned(o, at("10 00:00"))
+	g.Expect(d.Status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionLedgerVolatile),
+		HaveField("Status", metav1.ConditionTrue), HaveField("Message", HavePrefix("The ledger is in an emptyDir. Reports")))))
+	o.LedgerVolatile, o.Report.Status = "", d.Status
+	g.Expect(planned(o, at("10 00:00")).Status.Conditions).NotTo(ContainElement(HaveField("Type", v1alpha1.ConditionLedgerVolatile)))
+}

@@ -30,6 +30,7 @@ func (p *planner) writeStatus() {
 	p.setStalled(w)
 	p.setSuspended(w)
 	p.setMailed(w)
+	p.setLedgerVolatile(w)
 	w.RestoreTransitionTimes(p.o.Report.Status.Conditions)
 }
 
@@ -168,6 +169,16 @@ func (p *planner) setMailed(w conditions.Writer) {
 	default:
 		w.Set(v1alpha1.ConditionMailed, metav1.ConditionTrue, v1alpha1.ReasonAllMailed, done+".")
 	}
+}
+
+// setLedgerVolatile is for a report whose ledger goes with the operator's pod.
+func (p *planner) setLedgerVolatile(w conditions.Writer) {
+	if p.o.LedgerVolatile == "" {
+		w.Remove(v1alpha1.ConditionLedgerVolatile)
+		return
+	}
+	w.Set(v1alpha1.ConditionLedgerVolatile, metav1.ConditionTrue, v1alpha1.ReasonLostWithPod,
+		p.o.LedgerVolatile+" Reports, and what they are made from, are lost with it.")
 }
 
 func waitingReports(due []time.Time) string {

@@ -5,6 +5,7 @@ package fromledger
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +31,7 @@ type gatherer struct {
 // profiles, or in all if there are none, what sizing would have granted by the rules of the tiers, and how much was free.
 func LoadInput(ctx context.Context, l *ledger.Ledger, in *cost.Input, profiles []string, tiers config.Tiers) error {
 	g := &gatherer{l, in, profiles, tiers}
-	for _, read := range []func(context.Context) error{g.readHeld, g.readUse, g.readHappened, g.readRooms} {
+	for _, read := range []func(context.Context) error{g.readBegin, g.readHeld, g.readUse, g.readHappened, g.readRooms} {
 		if err := read(ctx); err != nil {
 			return err
 		}
@@ -40,6 +41,16 @@ func LoadInput(ctx context.Context, l *ledger.Ledger, in *cost.Input, profiles [
 
 func (g *gatherer) countsProfile(profile string) bool {
 	return len(g.profiles) == 0 || slices.Contains(g.profiles, profile)
+}
+
+// readBegin notes what of the period is unknown, because the ledger began later.
+func (g *gatherer) readBegin(ctx context.Context) error {
+	begun, err := g.ledger.KnownSince(ctx)
+	if err == nil && begun.After(g.in.Period.From) {
+		g.in.Notes = append(g.in.Notes, fmt.Sprintf("What ran before %s is unknown, because the ledger began then, but for pods that "+
+			"were still there. The figures are of what is known.", begun.In(g.in.Period.From.Location()).Format("2006-01-02 15:04 MST")))
+	}
+	return err
 }
 
 // readHeld reads what pods held, and how many runs there were.

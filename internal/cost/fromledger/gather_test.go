@@ -87,3 +87,23 @@ func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
 	other := of("rec")
 	g.Expect(other.Waits.Gangs+other.Lost.Incidents).To(BeZero(), "of another team")
 }
+
+// A report of a time before the ledger says from when it knows; one of a time after says nothing.
+func TestWhatIsBeforeTheLedgerIsUnknown(t *testing.T) {
+	g := NewWithT(t)
+	begun := time.Date(2026, time.November, 17, 12, 30, 0, 0, time.UTC)
+	l, err := ledger.Open(t.Context(), ledger.Options{
+		File: filepath.Join(t.TempDir(), "ledger.db"), Clock: func() time.Time { return begun },
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { g.Expect(l.Close()).To(Succeed()) }()
+	for from, noted := range map[time.Time]bool{begun.Add(-time.Hour): true, begun: false} {
+		in := &cost.Input{Period: cost.Period{From: from, To: begun.Add(24 * time.Hour)}}
+		g.Expect(LoadInput(t.Context(), l, in, nil, config.DefaultTiers())).To(Succeed())
+		if noted {
+			g.Expect(in.Notes).To(ConsistOf(HavePrefix("What ran before 2026-11-17 12:30 UTC is unknown, because the ledger began then")))
+		} else {
+			g.Expect(in.Notes).To(BeEmpty())
+		}
+	}
+}

@@ -74,6 +74,8 @@ type Spending struct {
 	ByUser map[string]int64
 	// Age is how long ago the ledger was read: up to a minute and a half, and more while the ledger does not answer.
 	Age time.Duration
+	// Begun is when the ledger began. What was used before is unknown, and not counted.
+	Begun time.Time
 }
 
 // limitedAmount is the part of amounts that the limit counts, on accelerators of a model. An unknown model is empty, and

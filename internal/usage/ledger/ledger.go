@@ -28,6 +28,8 @@ type Options struct {
 	// PostgresDSN of a PostgreSQL database, or a schema in it (search_path), of the ledger's own: a URL or key=value pairs, as
 	// libpq reads them, and what they leave out from the environment.
 	PostgresDSN string
+	// Clock says when a ledger begins that is made here; nil for the machine's.
+	Clock func() time.Time
 }
 
 // Ledger is an open ledger. Its methods may be called side by side; they write one after the other, and each ends with its
@@ -63,7 +65,11 @@ func Open(ctx context.Context, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, explainError(ctx, kind, opening, err)
 	}
-	return openLedger(ctx, kind, writer, reader, migrations)
+	clock := o.Clock
+	if clock == nil {
+		clock = time.Now
+	}
+	return openLedger(ctx, kind, writer, reader, schema{migrations, clock})
 }
 
 func connectDatabase(o Options) (kind database, writer, reader driver.Connector, err error) {
@@ -77,12 +83,12 @@ func connectDatabase(o Options) (kind database, writer, reader driver.Connector,
 	return kind, writer, writer, err
 }
 
-// openLedger makes a ledger of what connects to a database, with the tables that migrations make.
-func openLedger(ctx context.Context, kind database, writer, reader driver.Connector, migrations [][]string) (*Ledger, error) {
+// openLedger makes a ledger of what connects to a database, with the tables of a schema.
+func openLedger(ctx context.Context, kind database, writer, reader driver.Connector, tables schema) (*Ledger, error) {
 	l := &Ledger{kind: kind, writer: sql.OpenDB(writer), reader: sql.OpenDB(reader)}
 	l.writer.SetMaxOpenConns(1)
 	l.reader.SetMaxOpenConns(readers)
-	err := l.writeTransaction(ctx, opening, func(ctx context.Context, tx transaction) error { return migrate(ctx, tx, migrations) })
+	err := l.writeTransaction(ctx, opening, func(ctx context.Context, tx transaction) error { return tables.migrate(ctx, tx) })
 	if err != nil {
 		_ = l.Close()
 		return nil, err

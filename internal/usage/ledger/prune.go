@@ -42,6 +42,9 @@ func (l *Ledger) PruneBefore(ctx context.Context, before time.Time) (int64, erro
 			"AND id NOT IN (SELECT part FROM oom_kill)"); err != nil {
 			return err
 		}
+		if _, err := tx.ExecContext(ctx, "UPDATE ledger_begin SET at = $1 WHERE at < $1", day*secondsOfDay); err != nil {
+			return err
+		}
 		return sumAnew(ctx, tx, day)
 	})
 	return pruned, err

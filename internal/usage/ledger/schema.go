@@ -4,9 +4,14 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 )
 
-const clustered = " CLUSTERED"
+const (
+	clustered = " CLUSTERED"
+	// beginVersion is since when a ledger says when it began.
+	beginVersion = 4
+)
 
 // migrations make the tables of a version from those of the one before it; the first makes version 1. What was released is never
 // changed, only added to. Days are counted from 1970-01-01, times are seconds since then, of decisions microseconds, all UTC.
@@ -142,10 +147,22 @@ var migrations = [][]string{{
 		content TEXT NOT NULL,
 		PRIMARY KEY (report, period_end, revision, name)
 	)`,
+}, {
+	// Since when the ledger has all that ran. A ledger of an older version did not say; its oldest entry is the best guess.
+	`CREATE TABLE ledger_begin (at BIGINT NOT NULL)`,
+	`INSERT INTO ledger_begin (at) SELECT MIN(begin_at) FROM pod_day HAVING MIN(begin_at) IS NOT NULL`,
 }}
 
+// schema makes the tables by the first of the migrations, or all of them.
+type schema struct {
+	migrations [][]string
+	// clock says when a ledger begins.
+	clock func() time.Time
+}
+
 // migrate brings the tables up to the version that migrations end with.
-func migrate(ctx context.Context, tx transaction, migrations [][]string) error {
+func (s schema) migrate(ctx context.Context, tx transaction) error {
+	migrations := s.migrations
 	if _, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS ledger_version (version BIGINT NOT NULL)`); err != nil {
 		return err
 	}
@@ -167,5 +184,20 @@ func migrate(ctx context.Context, tx transaction, migrations [][]string) error {
 			return err
 		}
 	}
-	return nil
+	if version < beginVersion {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "INSERT INTO ledger_begin (at) SELECT $1 WHERE NOT EXISTS (SELECT 1 FROM ledger_begin)",
+		s.clock().Unix())
+	return err
+}
+
+// KnownSince is since when the ledger has all that ran: since it was made, or since the last day that was pruned. What ran before is
+// unknown, but for the days of pods that are or were still there then.
+func (l *Ledger) KnownSince(ctx context.Context) (time.Time, error) {
+	var at int64
+	err := l.readTransaction(ctx, "read when the ledger began", func(ctx context.Context, tx transaction) error {
+		return tx.QueryRowContext(ctx, "SELECT MAX(at) FROM ledger_begin").Scan(&at)
+	})
+	return time.Unix(at, 0).UTC(), err
 }

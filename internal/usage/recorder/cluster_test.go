@@ -38,6 +38,7 @@ type memory struct {
 	asked  []ledger.Query
 	totals []ledger.Total
 	pruned []time.Time
+	begun  time.Time
 	// unread has reads of what was used fail, and opened counts how often the ledger was.
 	unread bool
 	opened int
@@ -157,6 +158,12 @@ func (m *memory) PruneBefore(_ context.Context, before time.Time) (int64, error)
 	defer m.mu.Unlock()
 	m.pruned = append(m.pruned, before)
 	return 0, nil
+}
+
+func (m *memory) KnownSince(context.Context) (time.Time, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.begun, nil
 }
 
 func (m *memory) Close() error { return nil }

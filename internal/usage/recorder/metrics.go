@@ -12,6 +12,8 @@ type metrics struct {
 	recorded, failures, stays, decisions prometheus.Counter
 	waiting                              prometheus.GaugeFunc
 	written                              prometheus.Gauge
+	// volatile is nil while it is unknown whether the ledger outlives the pod.
+	volatile prometheus.Gauge
 	// wrote is true once the ledger was written. A standby operator does not export the time.
 	wrote atomic.Bool
 }
@@ -37,10 +39,26 @@ func newMetrics(waiting func() float64) *metrics {
 	}
 }
 
+// setKeeping says whether the ledger outlives the pod, before the metrics are registered.
+func (m *metrics) setKeeping(k Keeping) {
+	if !k.Known {
+		return
+	}
+	m.volatile = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "tideline_ledger_volatile", Help: "1 if the ledger is lost with the operator's pod, 0 if it outlives it.",
+	})
+	if k.Volatile != "" {
+		m.volatile.Set(1)
+	}
+}
+
 // Describe sends what the metrics are.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, c := range []prometheus.Collector{m.recorded, m.failures, m.stays, m.decisions, m.waiting, m.written} {
 		c.Describe(to)
+	}
+	if m.volatile != nil {
+		m.volatile.Describe(to)
 	}
 }
 
@@ -48,6 +66,9 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	for _, c := range []prometheus.Collector{m.recorded, m.failures, m.stays, m.decisions, m.waiting} {
 		c.Collect(to)
+	}
+	if m.volatile != nil {
+		m.volatile.Collect(to)
 	}
 	if m.wrote.Load() {
 		m.written.Collect(to)

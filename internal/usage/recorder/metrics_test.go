@@ -27,6 +27,10 @@ func TestMetricsKeepPrometheusRules(t *testing.T) {
 	const last = "tideline_ledger_last_write_timestamp_seconds"
 	g.Expect(testutil.GatherAndCount(served(t, m), last)).To(BeZero(), "an operator that stands by has written nothing")
 	m.setRecorded(noon)
+	m.setKeeping(Keeping{})
+	g.Expect(testutil.GatherAndCount(served(t, m), "tideline_ledger_volatile")).To(BeZero(), "unknown is not 0")
+	m.setKeeping(Keeping{Known: true, Volatile: "in an emptyDir"})
+	g.Expect(testutil.ToFloat64(m.volatile)).To(Equal(1.0))
 	registry := served(t, m)
 	g.Expect(testutil.GatherAndCount(registry, last)).To(Equal(1))
 	g.Expect(testutil.ToFloat64(m.written)).To(BeEquivalentTo(noon.Unix()))
@@ -42,6 +46,7 @@ func TestMetricsAgreeWithTheirPage(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	m := newMetrics(func() float64 { return 0 })
 	m.setRecorded(noon)
+	m.setKeeping(Keeping{Known: true})
 	families, err := served(t, m).Gather()
 	g.Expect(err).NotTo(HaveOccurred())
 	types := map[string]string{}

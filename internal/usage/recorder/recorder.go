@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -56,6 +57,7 @@ type Ledger interface {
 	SumDecisions(ctx context.Context, q ledger.DecisionQuery, by, sum string) (map[string]int64, error)
 	EachDecision(context.Context, ledger.DecisionQuery, func(*ledger.Decision)) error
 	PruneBefore(context.Context, time.Time) (int64, error)
+	KnownSince(context.Context) (time.Time, error)
 	Close() error
 }
 
@@ -78,8 +80,10 @@ type Recorder struct {
 
 	synced toolscache.InformerSynced
 	config *config.Configuration
-	log    logr.Logger
-	now    func() time.Time
+	// keeping is whether the ledger outlives the pod.
+	keeping Keeping
+	log     logr.Logger
+	now     func() time.Time
 	// complete is when last all that ran was recorded.
 	complete atomic.Pointer[time.Time]
 	// unpruned counts the turns since what is too old was last deleted, in whatever session.
@@ -89,6 +93,21 @@ type Recorder struct {
 // NewRecorder returns one that knows and does nothing until Setup.
 func NewRecorder(cfg *config.Configuration, log logr.Logger) *Recorder {
 	return &Recorder{config: cfg, log: log, now: time.Now}
+}
+
+// LookForVolume finds whether the ledger outlives the operator's pod, and logs it. It is called once, before Setup. Namespace is the
+// operator's own, empty outside the cluster.
+func (r *Recorder) LookForVolume(ctx context.Context, reader client.Reader, namespace string) Keeping {
+	found, err := FindKeeping(ctx, reader, namespace, r.config.Ledger)
+	switch {
+	case err != nil:
+		r.log.Error(err, "It is unknown whether the ledger outlives the operator's pod")
+	case found.Volatile != "":
+		r.log.Info("The ledger is volatile: budgets and reports begin anew with each pod; keep it on a claim, or in PostgreSQL",
+			"why", found.Volatile)
+	}
+	r.keeping = found
+	return found
 }
 
 // Measurer measures how much of all accelerators is free, and how much of that is of no use to the gangs that there are. It is
@@ -130,6 +149,7 @@ func (r *Recorder) Setup(
 		return room, true, err
 	}
 	r.metrics = newMetrics(func() float64 { return float64(r.size()) })
+	r.metrics.setKeeping(r.keeping)
 	informer, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
 	if err != nil {
 		return fmt.Errorf("cache pods for the ledger: %w", err)

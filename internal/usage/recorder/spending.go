@@ -29,6 +29,7 @@ type spending struct {
 	read      time.Time // zero for never
 	failed    bool      // the last try, which is why it waits for the next minute
 	byProfile map[string]map[string]int64
+	begun     time.Time // when the ledger did
 }
 
 // SpendingOf is what users of a profile have used of accelerators, all that the configuration knows together, in a window of time
@@ -49,7 +50,7 @@ func (r *Recorder) SpendingOf(profile string, window time.Duration) (admission.S
 	if s.read.IsZero() {
 		return admission.Spending{}, ErrUnknown
 	}
-	return admission.Spending{ByUser: s.byProfile[profile], Age: now.Sub(s.read)}, nil
+	return admission.Spending{ByUser: s.byProfile[profile], Age: now.Sub(s.read), Begun: s.begun}, nil
 }
 
 // toRead are the windows to read: those that were never tried, and, if all is true, the others too. A window that was not
@@ -72,7 +73,7 @@ func (s *spendings) toRead(now time.Time, all bool) []time.Duration {
 func (r *Recorder) readSpendings(ctx context.Context, l Ledger, all bool) {
 	for _, window := range r.toRead(r.now(), all) {
 		now := r.now()
-		used, err := r.usedByUser(ctx, l, now.Add(-window), now)
+		used, begun, err := r.usedByUser(ctx, l, now.Add(-window), now)
 		if ctx.Err() != nil {
 			return
 		}
@@ -85,7 +86,7 @@ func (r *Recorder) readSpendings(ctx context.Context, l Ledger, all bool) {
 		}
 		r.spendings.mu.Lock()
 		if w := r.windows[window]; w != nil {
-			w.read, w.byProfile, w.failed = now, used, false
+			w.read, w.byProfile, w.begun, w.failed = now, used, begun, false
 		}
 		r.spendings.mu.Unlock()
 	}
@@ -100,18 +101,23 @@ func (s *spendings) noteFailed(window time.Duration) {
 	}
 }
 
-// usedByUser is what was used of accelerators, by profile and user.
-func (r *Recorder) usedByUser(ctx context.Context, l Ledger, from, to time.Time) (map[string]map[string]int64, error) {
+// usedByUser is what was used of accelerators, by profile and user, and when the ledger began.
+func (r *Recorder) usedByUser(ctx context.Context, l Ledger, from, to time.Time) (
+	used map[string]map[string]int64, begun time.Time, err error,
+) {
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	if begun, err = l.KnownSince(limited); err != nil {
+		return nil, begun, err
+	}
 	totals, err := l.QueryUsage(limited, ledger.Query{
 		From: from, To: to, GroupBy: []ledger.Field{ledger.Profile, ledger.User},
 		Where: map[ledger.Field][]string{ledger.Resource: r.config.CountedAccelerators()},
 	})
 	if err != nil {
-		return nil, err
+		return nil, begun, err
 	}
-	used := map[string]map[string]int64{}
+	used = map[string]map[string]int64{}
 	for _, t := range totals {
 		profile, user := t.Group[0], t.Group[1]
 		if used[profile] == nil {
@@ -119,5 +125,5 @@ func (r *Recorder) usedByUser(ctx context.Context, l Ledger, from, to time.Time)
 		}
 		used[profile][user] += t.AmountSeconds
 	}
-	return used, nil
+	return used, begun, nil
 }

@@ -20,12 +20,14 @@ func TestSpending(t *testing.T) {
 			{Group: []string{"ads", ""}, Resource: gpu, AmountSeconds: 7},
 			{Group: []string{"search", "bob"}, Resource: gpu, AmountSeconds: 8},
 		}
+		m.begun = now().Add(-time.Minute)
+		begun := m.begun
 		c.start()
 		spent := func() (admission.Spending, error) { return c.recorder.SpendingOf("ads", time.Hour) }
 		_, err := spent()
 		g.Expect(err).To(MatchError(ErrUnknown))
 		pass(endsInterval)
-		g.Expect(spent()).To(Equal(admission.Spending{ByUser: map[string]int64{"alice": 3_600_001, "": 7}}))
+		g.Expect(spent()).To(Equal(admission.Spending{ByUser: map[string]int64{"alice": 3_600_001, "": 7}, Begun: begun}))
 		g.Expect(m.asked[0].To.Sub(m.asked[0].From)).To(Equal(time.Hour))
 		g.Expect(m.asked[0].Where[ledger.Resource]).To(ConsistOf(gpu, "nvidia.com/gpu.shared", "volcano.sh/vgpu-number", "amd.com/gpu"))
 		for range 300 { // as often as it may be asked

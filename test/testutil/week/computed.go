@@ -25,16 +25,18 @@ func Computed(ctx context.Context) (cost.Report, error) {
 		return cost.Report{}, err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	l, err := ledger.Open(ctx, ledger.Options{File: filepath.Join(folder, "ledger.db")})
-	if err != nil {
-		return cost.Report{}, err
-	}
-	defer func() { _ = l.Close() }()
 	zone, err := time.LoadLocation("Asia/Shanghai")
 	if err != nil {
 		return cost.Report{}, err
 	}
 	until := time.Date(2026, 11, 16, 9, 0, 0, 0, zone)
+	// The ledger begins before all weeks.
+	begin := func() time.Time { return until.AddDate(0, 0, -7*(earlierWeeks+2)) }
+	l, err := ledger.Open(ctx, ledger.Options{File: filepath.Join(folder, "ledger.db"), Clock: begin})
+	if err != nil {
+		return cost.Report{}, err
+	}
+	defer func() { _ = l.Close() }()
 	s := simulate(until, earlierWeeks+1)
 	if err := l.RecordEntries(ctx, s.entries); err != nil {
 		return cost.Report{}, err

@@ -129,7 +129,7 @@ func parse(t *testing.T, manifests []string) map[string]*unstructured.Unstructur
 }
 
 // same takes away what differs on purpose: the namespace as an object, which Helm makes; the hash in the name of the
-// configuration; and that Helm keeps the kinds.
+// configuration; and that Helm keeps the kinds and the ledger's claim.
 func same(t *testing.T, objects map[string]*unstructured.Unstructured) map[string]any {
 	t.Helper()
 	left := map[string]any{}
@@ -160,6 +160,9 @@ func same(t *testing.T, objects map[string]*unstructured.Unstructured) map[strin
 		if o.GetKind() == "CustomResourceDefinition" {
 			unstructured.RemoveNestedField(plain, "metadata", "annotations", "helm.sh/resource-policy")
 		}
+		if o.GetKind() == "PersistentVolumeClaim" {
+			unstructured.RemoveNestedField(plain, "metadata", "annotations")
+		}
 		left[key] = plain
 	}
 	return left
@@ -169,11 +172,16 @@ func same(t *testing.T, objects map[string]*unstructured.Unstructured) map[strin
 func outside() values { return values{"ledger": values{"file": ""}} }
 
 func switches(components ...string) values {
-	on := values{}
+	on, own := values{}, values{}
 	for _, c := range components {
-		on[valueOf(c)] = true
+		if c == volatileLedger {
+			own["ledger"] = values{"claim": values{"size": ""}}
+		} else {
+			on[valueOf(c)] = true
+		}
 	}
-	return values{"components": on}
+	own["components"] = on
+	return own
 }
 
 func TestGeneratedFilesAreCurrent(t *testing.T) {
@@ -271,8 +279,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{values{"image": values{"digest": "latest"}}, "does not match pattern"},
 		{switches("console"), "components.console needs components.monitoring"},
 		{switches("ha"), "components.ha needs the ledger in PostgreSQL"},
-		{values{"ledger": values{"claim": values{"size": "1Gi"}, "postgres": values{"secretName": "s"}}}, "not both"},
-		{values{"ledger": values{"claim": values{"size": "1Gi", "existing": "mine"}}}, "one of both"},
+		{values{"ledger": values{"claim": values{"existing": "mine"}, "postgres": values{"secretName": "s"}}}, "not both"},
 	} {
 		if _, err := release(t, "tideline", namespace, bad.own, nil); err == nil || !strings.Contains(err.Error(), bad.says) {
 			t.Errorf("%v: %v, and not: %s", bad.own, err, bad.says)
@@ -371,16 +378,29 @@ func TestSchemaKnowsTheWholeConfiguration(t *testing.T) {
 }
 
 func TestLedgerOnAClaim(t *testing.T) {
-	there := rendered(t, namespace, values{"ledger": values{"claim": values{"size": "10Gi"}}})
-	if there["PersistentVolumeClaim/"+namespace+"/tideline-ledger"] == nil {
-		t.Error("there is no claim")
-	}
-	spec, _ := json.Marshal(there["Deployment/"+namespace+"/tideline-controller-manager"].Object["spec"])
-	for _, part := range []string{
-		`{"name":"data","persistentVolumeClaim":{"claimName":"tideline-ledger"}}`, `"fsGroup":65532`, `"strategy":{"type":"Recreate"}`,
+	for _, c := range []struct {
+		own           values
+		volume, claim string
+	}{
+		{values{}, `{"name":"data","persistentVolumeClaim":{"claimName":"tideline-ledger"}}`, "10Gi"},
+		{values{"claim": values{"size": "50Gi"}}, `{"claimName":"tideline-ledger"}`, "50Gi"},
+		{values{"claim": values{"existing": "mine"}}, `{"claimName":"mine"}`, ""},
+		{values{"claim": values{"size": ""}}, `{"emptyDir":{},"name":"data"}`, ""},
+		{values{"postgres": values{"secretName": "dsn"}}, `{"emptyDir":{},"name":"data"}`, ""},
 	} {
-		if !strings.Contains(string(spec), part) {
-			t.Errorf("the Deployment lacks %s: %s", part, spec)
+		there := rendered(t, namespace, values{"ledger": c.own})
+		size := ""
+		if claim := there["PersistentVolumeClaim/"+namespace+"/tideline-ledger"]; claim != nil {
+			size, _, _ = unstructured.NestedString(claim.Object, "spec", "resources", "requests", "storage")
+		}
+		if size != c.claim {
+			t.Errorf("%v: a claim of %q", c.own, size)
+		}
+		spec, _ := json.Marshal(there["Deployment/"+namespace+"/tideline-controller-manager"].Object["spec"])
+		for _, part := range []string{c.volume, `"fsGroup":65532`, `"strategy":{"type":"Recreate"}`} {
+			if !strings.Contains(string(spec), part) {
+				t.Errorf("%v: the Deployment lacks %s: %s", c.own, part, spec)
+			}
 		}
 	}
 }

@@ -16,6 +16,9 @@ type shape = map[string]any
 func schemaOf(components []string) ([]byte, error) {
 	switches := shape{}
 	for _, c := range components {
+		if c == volatileLedger {
+			continue
+		}
 		switches[valueOf(c)] = shape{"type": "boolean", "description": "adds config/components/" + c}
 	}
 	file, err := typed(reflect.TypeFor[config.Configuration]())
@@ -42,10 +45,10 @@ func schemaOf(components []string) ([]byte, error) {
 		"ledger": closed(shape{
 			"claim": closed(shape{
 				"size": shape{
-					"type": "string", "description": "creates a claim of this size; empty: none", "pattern": "^$|^[0-9]+(Ki|Mi|Gi|Ti)$",
+					"type": "string", "description": "creates a claim of this size, unless the ledger is elsewhere; empty: none", "pattern": "^$|^[0-9]+(Ki|Mi|Gi|Ti)$",
 				},
 				"storageClassName": text,
-				"existing":         shape{"type": "string", "description": "a claim of yours"},
+				"existing":         shape{"type": "string", "description": "a claim of yours; goes before size"},
 			}),
 			"postgres": closed(shape{
 				"secretName": shape{"type": "string", "description": "a Secret with the DSN; empty: none"},
