@@ -43,6 +43,7 @@ import (
 	"github.com/tideline-io/tideline/internal/cli/approve"
 	"github.com/tideline-io/tideline/internal/cli/convert"
 	"github.com/tideline-io/tideline/internal/cli/doctor"
+	"github.com/tideline-io/tideline/internal/cli/ledgercopy"
 	"github.com/tideline-io/tideline/internal/cli/simulate"
 	"github.com/tideline-io/tideline/internal/cli/submit"
 	"github.com/tideline-io/tideline/internal/cli/why"
@@ -71,6 +72,7 @@ func main() {
 	connection := cli.NewConnection(newScheme)
 	root := cli.Root(os.Args[0], runCommand(connection), why.Command(connection, recorder.OpenLedger, time.Now),
 		approve.Command(connection), simulate.Command(connection), submit.Command(connection, time.Now), convert.Command(),
+		ledgercopy.Command(recorder.OpenLedger),
 		why.Sizing(connection, recorder.OpenLedger, time.Now), doctor.Command(connection), versionCommand())
 	os.Exit(cli.Execute(ctrl.SetupSignalHandler(), root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

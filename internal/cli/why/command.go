@@ -18,7 +18,7 @@ what happened next. That is in the ledger, which the operator's configuration na
 Exit code: 0 when something is known; 1 when nothing is, or it cannot be read; 2 when the command is wrong.`
 
 // Command is `tideline why`. Clock says the present.
-func Command(connection *cli.Connection, open Open, clock func() time.Time) *cobra.Command {
+func Command(connection *cli.Connection, open cli.OpenLedger, clock func() time.Time) *cobra.Command {
 	var at, zone, kind string
 	var q dispute
 	var output cli.Output
@@ -60,7 +60,7 @@ func Command(connection *cli.Connection, open Open, clock func() time.Time) *cob
 	cmd.Flags().StringVar(&kind, "kind", "", "`kind`, job or merge, where there is one of each by the name now")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"job", "merge"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringVar(&zone, "zone", "UTC", "`name` of the time zone of what is asked and printed, as in Asia/Shanghai")
-	cmd.Flags().StringVar(&q.config, "config", DefaultConfig, "`FILE` with the operator's configuration, which names the ledger")
+	cmd.Flags().StringVar(&q.config, "config", cli.DefaultConfig, "`FILE` with the operator's configuration, which names the ledger")
 	connection.AddFlags(cmd)
 	connection.AddNamespaceFlag(cmd)
 	output.AddFlag(cmd)

@@ -35,7 +35,7 @@ type question struct {
 }
 
 // Sizing is `tideline sizing`. Clock says the present, by which days are counted.
-func Sizing(connection *cli.Connection, open Open, clock func() time.Time) *cobra.Command {
+func Sizing(connection *cli.Connection, open cli.OpenLedger, clock func() time.Time) *cobra.Command {
 	var q question
 	cmd := &cobra.Command{
 		Use:   "sizing TASK",
@@ -57,7 +57,7 @@ func Sizing(connection *cli.Connection, open Open, clock func() time.Time) *cobr
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"job", "merge"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringVar(&q.tier, "tier", "", "`name` of a tier; by default all")
 	cmd.Flags().IntVar(&q.days, "days", 7, "`number` of days back, from 1 to 28")
-	cmd.Flags().StringVar(&q.config, "config", DefaultConfig, "`FILE` with the operator's configuration")
+	cmd.Flags().StringVar(&q.config, "config", cli.DefaultConfig, "`FILE` with the operator's configuration")
 	connection.AddNamespaceFlag(cmd)
 	q.output.AddFlag(cmd)
 	return cli.ForJobs(cmd)
@@ -79,7 +79,7 @@ func parse(q *question, connection *cli.Connection, args []string) error {
 }
 
 // answer reads the ledger and prints what it says.
-func (q question) answer(ctx context.Context, to io.Writer, open Open, now time.Time) error {
+func (q question) answer(ctx context.Context, to io.Writer, open cli.OpenLedger, now time.Time) error {
 	tiers, l, err := q.open(ctx, open)
 	if err != nil {
 		return err
@@ -115,8 +115,8 @@ func comparePart(a, b sizing.Part) int {
 	return strings.Compare(string(a.Role)+"/"+a.Container, string(b.Role)+"/"+b.Container)
 }
 
-func (q question) open(ctx context.Context, open Open) (config.Tiers, *ledger.Ledger, error) {
-	cfg, err := configuration(q.config)
+func (q question) open(ctx context.Context, open cli.OpenLedger) (config.Tiers, *ledger.Ledger, error) {
+	cfg, err := cli.ReadOperatorConfiguration(q.config)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -128,7 +128,7 @@ func (q question) open(ctx context.Context, open Open) (config.Tiers, *ledger.Le
 		}
 		tiers = config.Tiers{tier}
 	}
-	l, err := openKept(ctx, cfg.Ledger, open)
+	l, err := open.OpenKept(ctx, cfg.Ledger)
 	return tiers, l, err
 }
 

@@ -57,12 +57,12 @@ func (q dispute) parseTime(at string) (time.Time, error) {
 }
 
 // answer reads the ledger and prints what it says.
-func (q dispute) answer(ctx context.Context, to io.Writer, open Open) error {
-	cfg, err := configuration(q.config)
+func (q dispute) answer(ctx context.Context, to io.Writer, open cli.OpenLedger) error {
+	cfg, err := cli.ReadOperatorConfiguration(q.config)
 	if err != nil {
 		return err
 	}
-	l, err := openKept(ctx, cfg.Ledger, open)
+	l, err := open.OpenKept(ctx, cfg.Ledger)
 	if err != nil {
 		return err
 	}

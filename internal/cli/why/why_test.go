@@ -173,9 +173,9 @@ func TestWrongUseOfWhy(t *testing.T) {
 // A user who asks about the past on a machine of his own learns where the ledger is.
 func TestPastIsAskedWhereTheOperatorRuns(t *testing.T) {
 	g := NewWithT(t)
-	_, err := configuration(DefaultConfig)
+	_, err := cli.ReadOperatorConfiguration(cli.DefaultConfig)
 	g.Expect(err).To(MatchError(And(ContainSubstring("no such file"), HaveSuffix("; run the command where the operator runs, "+
 		"by kubectl exec, as -h shows"))))
-	_, err = configuration("mine.yaml")
+	_, err = cli.ReadOperatorConfiguration("mine.yaml")
 	g.Expect(err).To(MatchError(HaveSuffix("no such file or directory")))
 }

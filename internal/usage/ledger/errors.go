@@ -17,6 +17,9 @@ var (
 	ErrInvalid = errors.New("the ledger cannot store this")
 )
 
+// ErrNotEmpty is for a restore into a ledger that has entries.
+var ErrNotEmpty = &problem{said: "the ledger has entries already, which the backup would replace"}
+
 // problem is an error in words for users. It wraps one of the sentinel errors or none, and that of a context if there is one,
 // never an error of a driver: those may quote what they were given, passwords too.
 type problem struct {

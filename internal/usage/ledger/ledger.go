@@ -38,6 +38,8 @@ type Ledger struct {
 	kind   database
 	writer *sql.DB
 	reader *sql.DB
+	// clock says when what is made begins.
+	clock func() time.Time
 }
 
 // database is what SQLite and PostgreSQL differ in, besides how they are opened.
@@ -85,7 +87,7 @@ func connectDatabase(o Options) (kind database, writer, reader driver.Connector,
 
 // openLedger makes a ledger of what connects to a database, with the tables of a schema.
 func openLedger(ctx context.Context, kind database, writer, reader driver.Connector, tables schema) (*Ledger, error) {
-	l := &Ledger{kind: kind, writer: sql.OpenDB(writer), reader: sql.OpenDB(reader)}
+	l := &Ledger{kind: kind, writer: sql.OpenDB(writer), reader: sql.OpenDB(reader), clock: tables.clock}
 	l.writer.SetMaxOpenConns(1)
 	l.reader.SetMaxOpenConns(readers)
 	err := l.writeTransaction(ctx, opening, func(ctx context.Context, tx transaction) error { return tables.migrate(ctx, tx) })
