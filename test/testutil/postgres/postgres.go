@@ -29,11 +29,57 @@ type Server struct {
 	process *exec.Cmd
 	log     *bytes.Buffer
 	schemas atomic.Int64
+	// programs is the folder of PostgreSQL's programs.
+	programs string
 }
 
 // Start starts an empty server with settings such as fsync=off. As root it runs as user postgres or nobody, because PostgreSQL
 // refuses to run as root.
 func Start(ctx context.Context, settings ...string) (*Server, error) {
+	return launch(ctx, settings, func(s *Server, data string) *exec.Cmd {
+		return exec.CommandContext(ctx, filepath.Join(s.programs, "initdb"), "--pgdata="+data, "--auth=trust",
+			"--username=tideline", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	})
+}
+
+// StartStandby starts a server that follows this one, which from then on answers a commit only once the other has it.
+func (s *Server) StartStandby(ctx context.Context, settings ...string) (*Server, error) {
+	standby, err := launch(ctx, settings, func(other *Server, data string) *exec.Cmd {
+		return exec.CommandContext(ctx, filepath.Join(other.programs, "pg_basebackup"), "--pgdata="+data, "--write-recovery-conf",
+			"--checkpoint=fast", "--no-sync", "--host="+s.folder, "--username=tideline")
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"} {
+		if err := s.execute(ctx, statement); err != nil {
+			return nil, errors.Join(err, standby.Stop())
+		}
+	}
+	return standby, nil
+}
+
+// Promote has a standby take the place of the server that it follows.
+func (s *Server) Promote(ctx context.Context) error { return s.execute(ctx, "SELECT pg_promote()") }
+
+// Kill ends the server as a crash of its machine would, as far as its clients see.
+func (s *Server) Kill() { _ = s.process.Process.Signal(syscall.SIGQUIT) }
+
+// Folder is where the server's socket is.
+func (s *Server) Folder() string { return s.folder }
+
+func (s *Server) execute(ctx context.Context, statement string) (err error) {
+	connection, err := pgx.Connect(ctx, s.DSN())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, connection.Close(ctx)) }()
+	_, err = connection.Exec(ctx, statement)
+	return err
+}
+
+// launch starts a server in a folder of its own, whose data a command makes.
+func launch(ctx context.Context, settings []string, create func(*Server, string) *exec.Cmd) (*Server, error) {
 	programs, err := programs()
 	if err != nil {
 		return nil, err
@@ -43,8 +89,8 @@ func Start(ctx context.Context, settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{folder: folder, log: &bytes.Buffer{}}
-	if err := s.start(ctx, programs, settings); err != nil {
+	s := &Server{folder: folder, log: &bytes.Buffer{}, programs: programs}
+	if err := s.start(ctx, settings, create); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %s", err, s.log), s.Stop())
 	}
 	return s, nil
@@ -68,23 +114,22 @@ func programs() (string, error) {
 	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })), nil
 }
 
-func (s *Server) start(ctx context.Context, programs string, settings []string) error {
+func (s *Server) start(ctx context.Context, settings []string, create func(*Server, string) *exec.Cmd) error {
 	who, err := unprivileged(s.folder)
 	if err != nil {
 		return err
 	}
 	data := filepath.Join(s.folder, "data")
-	initdb := s.command(exec.CommandContext(ctx, filepath.Join(programs, "initdb"), "--pgdata="+data, "--auth=trust",
-		"--username=tideline", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"), who)
-	if err := initdb.Run(); err != nil {
-		return fmt.Errorf("initdb: %w", err)
+	creating := s.command(create(s, data), who)
+	if err := creating.Run(); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(creating.Path), err)
 	}
 	args := []string{"-D", data, "-c", "listen_addresses=", "-c", "unix_socket_directories=" + s.folder}
 	for _, setting := range settings {
 		args = append(args, "-c", setting)
 	}
 	// It outlives ctx: Stop ends it.
-	s.process = s.command(exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(programs, "postgres"), args...), who)
+	s.process = s.command(exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(s.programs, "postgres"), args...), who)
 	if err := s.process.Start(); err != nil {
 		return err
 	}
