@@ -138,7 +138,8 @@ func restoreFrom(cmd *cobra.Command, l *ledger.Ledger, from io.Reader, replace b
 	if err != nil {
 		return err
 	}
-	cli.Tell(cmd.ErrOrStderr(), fmt.Sprintf("Restored %d rows. Restart the operator, so that it records how pods ended meanwhile.\n", rows))
+	cli.Tell(cmd.ErrOrStderr(), fmt.Sprintf(
+		"Restored %d rows. Restart the operator, so that it records how pods ended meanwhile.\n", rows))
 	return nil
 }
 
@@ -166,5 +167,6 @@ func oneFile(least int) cobra.PositionalArgs {
 }
 
 func addConfig(cmd *cobra.Command, configuration *string) {
-	cmd.Flags().StringVar(configuration, "config", cli.DefaultConfig, "`FILE` with the operator's configuration, which names the ledger")
+	cmd.Flags().StringVar(configuration, "config", cli.DefaultConfig,
+		"`FILE` with the operator's configuration, which names the ledger")
 }

@@ -20,12 +20,12 @@ const (
 
 // tables are those with what the ledger has, of version beginVersion and later.
 var tables = []string{
-	"series", "pod_day", "task_day", "decision", "part", "part_day", "collected_day", "oom_kill", "delivery", "report", "report_file",
-	"room", "ledger_begin",
+	"series", "pod_day", "task_day", "decision", "part", "part_day", "collected_day", "oom_kill", "delivery", "report",
+	"report_file", "room", "ledger_begin",
 }
 
-// Lines of a backup, which is JSON by lines, in gzip: one head, then for each table its name and columns and one line for each row,
-// and a tail, without which the backup is not whole.
+// Lines of a backup, which is JSON by lines, in gzip: one head, then for each table its name and columns and one line for each
+// row, and a tail, without which the backup is not whole.
 type (
 	backupHead struct {
 		// Version is that of the tables.
@@ -39,8 +39,8 @@ type (
 	}
 )
 
-// WriteBackup writes all that the ledger has to w, as it is at one moment, while others go on to write, and says how many rows that
-// is. Any ledger, of SQLite or PostgreSQL, can be restored from it. It keeps no more than a row in memory.
+// WriteBackup writes all that the ledger has to w, as it is at one moment, while others go on to write, and says how many rows
+// that is. Any ledger, of SQLite or PostgreSQL, can be restored from it. It keeps no more than a row in memory.
 func (l *Ledger) WriteBackup(ctx context.Context, w io.Writer) (rows int64, err error) {
 	err = l.readTransaction(ctx, backingUp, func(ctx context.Context, tx transaction) error {
 		packed := gzip.NewWriter(w)
@@ -102,9 +102,9 @@ func backUpTable(ctx context.Context, tx transaction, table string, write func(a
 	return n, rows.Err()
 }
 
-// Restore puts a backup in place of what the ledger has, all of it or, if anything is wrong, nothing, and says how many rows it had.
-// Unless replace is true, a ledger that has entries is refused with ErrNotEmpty, and left as it is; with ErrInvalid, what is no whole backup,
-// or one of a newer version. Others may write meanwhile: what they record waits until the end.
+// Restore puts a backup in place of what the ledger has, all of it or, if anything is wrong, nothing, and says how many rows it
+// had. Unless replace is true, a ledger that has entries is refused with ErrNotEmpty, and left as it is; with ErrInvalid, what is
+// no whole backup, or one of a newer version. Others may write meanwhile: what they record waits until the end.
 func (l *Ledger) Restore(ctx context.Context, r io.Reader, replace bool) (rows int64, err error) {
 	err = l.writeTransaction(ctx, restoring, func(ctx context.Context, tx transaction) error {
 		if err := checkReplaceable(ctx, tx, replace); err != nil {

@@ -175,7 +175,8 @@ func packed(lines string) []byte {
 func TestBackupHasAllTables(t *testing.T) {
 	g := NewWithT(t)
 	l := opened(t, g, Options{File: filepath.Join(t.TempDir(), "ledger.db")})
-	rows, err := l.reader.QueryContext(t.Context(), "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'ledger_version'")
+	rows, err := l.reader.QueryContext(t.Context(),
+		"SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'ledger_version'")
 	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = rows.Close() }()
 	var there []string

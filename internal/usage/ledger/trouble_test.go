@@ -30,7 +30,8 @@ func TestManyOperatorsOnOneLedger(t *testing.T) {
 		for range 4 {
 			all.Go(func() error {
 				cmd := exec.CommandContext(ctx, os.Args[0])
-				cmd.Env = append(os.Environ(), crashAt+"=1000000", crashStory+"=pods", crashFile+"="+where.File, crashDSN+"="+where.PostgresDSN)
+				cmd.Env = append(os.Environ(), crashAt+"=1000000", crashStory+"=pods", crashFile+"="+where.File,
+					crashDSN+"="+where.PostgresDSN)
 				if out, err := cmd.CombinedOutput(); err != nil {
 					return fmt.Errorf("%w: %s", err, out)
 				}

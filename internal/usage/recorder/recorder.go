@@ -95,8 +95,8 @@ func NewRecorder(cfg *config.Configuration, log logr.Logger) *Recorder {
 	return &Recorder{config: cfg, log: log, now: time.Now}
 }
 
-// LookForVolume finds whether the ledger outlives the operator's pod, and logs it. It is called once, before Setup. Namespace is the
-// operator's own, empty outside the cluster.
+// LookForVolume finds whether the ledger outlives the operator's pod, and logs it. It is called once, before Setup. Namespace is
+// the operator's own, empty outside the cluster.
 func (r *Recorder) LookForVolume(ctx context.Context, reader client.Reader, namespace string) Keeping {
 	found, err := FindKeeping(ctx, reader, namespace, r.config.Ledger)
 	switch {

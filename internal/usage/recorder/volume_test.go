@@ -25,10 +25,14 @@ func TestWhetherTheLedgerOutlivesThePod(t *testing.T) {
 		known  bool
 		says   string
 	}{
-		"on a claim":               {at: file, mounts: map[string]corev1.VolumeSource{"/var/lib/tideline": claim}, known: true},
-		"in an emptyDir":           {file, map[string]corev1.VolumeSource{"/var/lib/tideline": scratch}, true, "is an emptyDir"},
-		"an emptyDir on the claim": {file, map[string]corev1.VolumeSource{"/var/lib": claim, "/var/lib/tideline/": scratch}, true, "emptyDir"},
-		"a claim in the emptyDir":  {at: file, mounts: map[string]corev1.VolumeSource{"/": scratch, "/var/lib/tideline": claim}, known: true},
+		"on a claim":     {at: file, mounts: map[string]corev1.VolumeSource{"/var/lib/tideline": claim}, known: true},
+		"in an emptyDir": {file, map[string]corev1.VolumeSource{"/var/lib/tideline": scratch}, true, "is an emptyDir"},
+		"an emptyDir on the claim": {
+			file, map[string]corev1.VolumeSource{"/var/lib": claim, "/var/lib/tideline/": scratch}, true, "emptyDir",
+		},
+		"a claim in the emptyDir": {
+			at: file, mounts: map[string]corev1.VolumeSource{"/": scratch, "/var/lib/tideline": claim}, known: true,
+		},
 		"a claim of the pod's own": {
 			file, map[string]corev1.VolumeSource{"/var/lib/tideline": {Ephemeral: &corev1.EphemeralVolumeSource{}}}, true, "ephemeral",
 		},
