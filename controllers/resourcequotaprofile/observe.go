@@ -27,7 +27,8 @@ import (
 func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
 	o := quota.Observed{
 		LedgerVolatile: r.LedgerVolatile,
-		Config:         r.config, VolcanoMissing: r.Volcano.MissingKinds(), Nodes: capacity.Amounts{}, Used: map[string]capacity.Amounts{},
+		Config:         r.config,
+		VolcanoMissing: r.Volcano.MissingKinds(), Nodes: capacity.Amounts{}, Used: map[string]capacity.Amounts{},
 		Jobs: map[string]quota.Jobs{}, Gangs: map[string]int{}, Namespace: r.Namespace, Reserved: map[string]capacity.Amounts{},
 		Placeholders: map[quota.ReservationKey]quota.Placeholders{}, Waits: r.memory.waits,
 	}

@@ -53,7 +53,8 @@ func tell(ctx context.Context, o Options, story string, b *bomb) error {
 	if err != nil {
 		return err
 	}
-	l, err := openLedger(ctx, kind, fused{writer, b}, fused{reader, b}, schema{migrations, func() time.Time { return at("01 00:00:00") }})
+	begin := func() time.Time { return at("01 00:00:00") }
+	l, err := openLedger(ctx, kind, fused{writer, b}, fused{reader, b}, schema{migrations, begin})
 	if err != nil {
 		return err
 	}

@@ -192,8 +192,8 @@ func (s schema) migrate(ctx context.Context, tx transaction) error {
 	return err
 }
 
-// KnownSince is since when the ledger has all that ran: since it was made, or since the last day that was pruned. What ran before is
-// unknown, but for the days of pods that are or were still there then.
+// KnownSince is since when the ledger has all that ran: since it was made, or since the last day that was pruned. What ran before
+// is unknown, but for the days of pods that are or were still there then.
 func (l *Ledger) KnownSince(ctx context.Context) (time.Time, error) {
 	var at int64
 	err := l.readTransaction(ctx, "read when the ledger began", func(ctx context.Context, tx transaction) error {
