@@ -55,6 +55,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 	"github.com/tideline-io/tideline/internal/platform/volcano"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/internal/usage/collector"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/recorder"
@@ -373,7 +374,7 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 	if err != nil {
 		return nil, err
 	}
-	objects, err := kube.CachedObjects(cfg.Ledger.UserLabel)
+	objects, err := kube.CachedObjects(cfg.Ledger.UserLabel, rendezvous.HostKeys()...)
 	if err != nil {
 		return nil, err
 	}

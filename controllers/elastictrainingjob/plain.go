@@ -28,7 +28,7 @@ func (r *Reconciler) observeHosts(ctx context.Context, o *jobstate.Observed) err
 	m := &corev1.ConfigMap{}
 	found, err := kube.IsOwned(ctx, r.client, o.Job, rendezvous.HostsName(o.Job.Name), m)
 	if found && err == nil && m.DeletionTimestamp == nil {
-		o.Hosts = &jobstate.Hosts{UID: m.UID, Data: m.Data}
+		o.Hosts = &jobstate.Hosts{UID: m.UID, Digests: m.Data}
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
@@ -67,7 +68,10 @@ func (w *simulator) createShared(d *Decision) bool {
 		return false
 	}
 	return d.WriteHosts == nil || w.do(func() {
-		w.o.Hosts = &jobstate.Hosts{UID: "hosts", Data: d.WriteHosts.Data}
+		w.o.Hosts = &jobstate.Hosts{UID: "hosts", Data: d.WriteHosts.Data, Digests: map[string]string{}}
+		for key, value := range d.WriteHosts.Data {
+			w.o.Hosts.Digests[key] = text.Digest(value)
+		}
 		w.hostsWritten++
 	})
 }

@@ -58,10 +58,10 @@ func TestHostsFollowMembership(t *testing.T) {
 	w.deletePod(1).settle()
 	g.Expect(hosts()).To(ContainSubstring("ctr-worker-1."), "a core worker comes back under its name")
 
-	w.o.Hosts.Data["hosts"], w.o.Hosts.Data["mine"] = "nonsense", "kept"
+	w.o.Hosts.Data["hosts"], w.o.Hosts.Digests["hosts"], w.o.Hosts.Digests["mine"] = "nonsense", "nonsense", "kept"
 	w.settle()
 	g.Expect(hosts()).To(HavePrefix("ctr-worker-0."), "it is restored")
-	w.o.Hosts.Data["mine"] = "kept"
+	w.o.Hosts.Digests["mine"] = "kept"
 	w.step()
 	g.Expect(w.last.WriteHosts).To(BeNil(), "what others add is theirs")
 }

@@ -142,7 +142,7 @@ func clone(o jobstate.Observed) jobstate.Observed {
 		}
 	}
 	if o.Hosts != nil {
-		o.Hosts = &jobstate.Hosts{UID: o.Hosts.UID, Data: maps.Clone(o.Hosts.Data)}
+		o.Hosts = &jobstate.Hosts{UID: o.Hosts.UID, Data: maps.Clone(o.Hosts.Data), Digests: maps.Clone(o.Hosts.Digests)}
 	}
 	return o
 }

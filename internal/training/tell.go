@@ -2,6 +2,7 @@ package training
 
 import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
@@ -29,17 +30,17 @@ func (p *planner) tellWorkers() {
 	hosts := &jobstate.Hosts{Data: p.d.Blueprint.HostFiles(surplus)}
 	if have := p.Hosts; have != nil {
 		hosts.UID = have.UID
-		if containsAll(have.Data, hosts.Data) {
+		if containsAll(have.Digests, hosts.Data) {
 			return
 		}
 	}
 	p.d.WriteHosts = hosts
 }
 
-// containsAll is true if the data have every wanted entry. Entries that somebody added do not matter.
-func containsAll(data, wanted map[string]string) bool {
+// containsAll is true if the digests are those of every wanted entry. Entries that somebody added do not matter.
+func containsAll(digests, wanted map[string]string) bool {
 	for key, want := range wanted {
-		if have, ok := data[key]; !ok || have != want {
+		if have, ok := digests[key]; !ok || have != text.Digest(want) {
 			return false
 		}
 	}

@@ -15,8 +15,9 @@ import (
 )
 
 // CachedObjects says how the manager's cache holds what reconcilers and the arbiter read: every node, pod and volume, stripped to
-// what is read of it, and the Services and ConfigMaps of jobs. Of a pod's labels it keeps ours and userLabel.
-func CachedObjects(userLabel string) (map[client.Object]cache.ByObject, error) {
+// what is read of it, and the Services and ConfigMaps of jobs. Of a pod's labels it keeps ours and userLabel, of ConfigMaps digests of
+// the values of hostKeys.
+func CachedObjects(userLabel string, hostKeys ...string) (map[client.Object]cache.ByObject, error) {
 	ours, err := labels.NewRequirement(v1alpha1.LabelJob, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("select by label %s: %w", v1alpha1.LabelJob, err)
@@ -25,8 +26,8 @@ func CachedObjects(userLabel string) (map[client.Object]cache.ByObject, error) {
 	return map[client.Object]cache.ByObject{
 		&corev1.Node{}:      {Transform: StripNode},
 		&corev1.Pod{}:       {Transform: StripPod(userLabel)},
-		&corev1.Service{}:   {Label: selector},
-		&corev1.ConfigMap{}: {Label: selector},
+		&corev1.Service{}:   {Label: selector, Transform: StripService},
+		&corev1.ConfigMap{}: {Label: selector, Transform: StripConfigMap(hostKeys)},
 
 		&corev1.PersistentVolumeClaim{}: {Transform: StripVolumeClaim},
 		&corev1.PersistentVolume{}:      {Transform: StripVolume},

@@ -16,6 +16,7 @@ import (
 func StripMetadata(o any) (any, error) {
 	if object, ok := o.(client.Object); ok {
 		object.SetManagedFields(nil)
+		stripAnnotations(object)
 	}
 	return o, nil
 }

@@ -77,6 +77,8 @@ type Queue struct {
 type Hosts struct {
 	// UID of the ConfigMap; empty for one that is to be created.
 	UID types.UID
-	// Data are its keys.
+	// Data are its keys, of one that is to be written.
 	Data map[string]string
+	// Digests are those of the values of one that is there ([text.Digest]).
+	Digests map[string]string
 }

@@ -2,6 +2,8 @@ package rendezvous
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,6 +48,11 @@ func lengthOfLists(job string, workers int32) int {
 // all of its workers get the list in the same way.
 func fitsVariable(job string, workers int32) bool {
 	return lengthOfLists(job, workers) <= variableLimit
+}
+
+// HostKeys are the keys of that ConfigMap.
+func HostKeys() []string {
+	return slices.Sorted(maps.Keys(HostFiles("", []int32{0}, 1, func(int32) int64 { return 0 })))
 }
 
 // HostFiles is the content of that ConfigMap for workers of rising indices from 0 on, of an attempt with so many at most. Files:

@@ -13,6 +13,58 @@ const (
 	maxEnv        = 1000
 )
 
+// Bounds of everything in a pod template that others may write and the operator keeps in memory, walks through or compares:
+// lists, maps and texts, by the name of their field. The operator judges the node affinity of each gang that waits against each node, so
+// its terms and expressions have the narrowest.
+var (
+	maxItems = map[string]int64{
+		"containers": maxContainers, "initContainers": maxContainers, "ephemeralContainers": maxContainers, "env": maxEnv,
+		"envFrom": 32, "args": 256, "command": 256, "nodeSelectorTerms": 8, "matchExpressions": 16, "matchFields": 1, "values": 256,
+		"requiredDuringSchedulingIgnoredDuringExecution": 8, "preferredDuringSchedulingIgnoredDuringExecution": 8,
+		"topologySpreadConstraints": 8, "resourceClaims": 16, "schedulingGates": 1,
+	}
+	maxProperties = map[string]int64{"nodeSelector": 16, "matchLabels": 16}
+	maxLength     = map[string]int64{"args": longText, "command": longText, "value": longText, "annotations": longText}
+)
+
+// Bounds of lists, maps and texts whose field has none above. A text of an argument, a variable or an annotation may be a script.
+const (
+	otherItems, otherProperties, otherLength = 64, 64, 1024
+	longText                                 = 64 << 10
+)
+
+// boundAll bounds a field, and all below it.
+func boundAll(s *schema, name string) {
+	least := func(have *int64, bounds map[string]int64, other int64) *int64 {
+		bound := other
+		if own, ok := bounds[name]; ok {
+			bound = own
+		}
+		if have != nil && *have < bound {
+			bound = *have
+		}
+		return &bound
+	}
+	each := s.AdditionalProperties
+	switch {
+	case s.Type == "array":
+		s.MaxItems = least(s.MaxItems, maxItems, otherItems)
+	case s.Type == "object" && each != nil && each.Schema != nil:
+		s.MaxProperties = least(s.MaxProperties, maxProperties, otherProperties)
+	case s.Type == "string" && len(s.Enum) == 0 && !s.XIntOrString:
+		s.MaxLength = least(s.MaxLength, maxLength, otherLength)
+	}
+	for field := range s.Properties {
+		edit(s.Properties, field, func(property *schema) { boundAll(property, field) })
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		boundAll(s.Items.Schema, name)
+	}
+	if each != nil && each.Schema != nil {
+		boundAll(each.Schema, name)
+	}
+}
+
 // maxGrace is the longest that a pod may take to leave, in seconds: a day. Others wait for its room.
 const maxGrace = 24 * 60 * 60
 
@@ -56,12 +108,9 @@ func boundPodTemplates(s *schema) {
 			edit(spec.Properties, "terminationGracePeriodSeconds", func(grace *schema) { grace.Maximum = new(float64(maxGrace)) })
 			edit(spec.Properties, "containers", func(containers *schema) {
 				containers.MinItems = new(int64(1))
-				containers.MaxItems = new(int64(maxContainers))
-				edit(containers.Items.Schema.Properties, "env", func(env *schema) {
-					env.MaxItems = new(int64(maxEnv))
-				})
 			})
 		})
+		boundAll(s, "template")
 		return
 	}
 	eachChild(s, boundPodTemplates)

@@ -52,6 +52,11 @@ spec:
                         items:
                           type: object
                           properties:
+                            command: {type: array, items: {type: string}}
+                            limits: {type: object, additionalProperties: {type: string}}
+                            policy: {type: string, enum: [Always]}
+                            short: {type: string, maxLength: 8}
+                            mounts: {type: array, items: {type: string}}
                             env:
                               type: array
                               items:
@@ -91,6 +96,20 @@ func TestProcess(t *testing.T) {
 	}
 	if env := containers.Items.Schema.Properties["env"]; *env.MaxItems != maxEnv {
 		t.Errorf("env: at most %d", *env.MaxItems)
+	}
+	fields := containers.Items.Schema.Properties
+	if command := fields["command"]; *command.MaxItems != 256 || *command.Items.Schema.MaxLength != longText {
+		t.Errorf("command: at most %d of %d", *command.MaxItems, *command.Items.Schema.MaxLength)
+	}
+	if mounts := fields["mounts"]; *mounts.MaxItems != otherItems || *mounts.Items.Schema.MaxLength != otherLength {
+		t.Errorf("mounts: at most %d of %d", *mounts.MaxItems, *mounts.Items.Schema.MaxLength)
+	}
+	if limits := fields["limits"]; *limits.MaxProperties != otherProperties ||
+		*limits.AdditionalProperties.Schema.MaxLength != otherLength {
+		t.Errorf("limits: at most %d of %d", *limits.MaxProperties, *limits.AdditionalProperties.Schema.MaxLength)
+	}
+	if *fields["short"].MaxLength != 8 || fields["policy"].MaxLength != nil {
+		t.Error("what is bounded already is bounded more widely")
 	}
 	if port := containers.Items.Schema.Properties["port"]; *port.Minimum != minPort || *port.Maximum != maxPort {
 		t.Errorf("port: %v to %v", *port.Minimum, *port.Maximum)

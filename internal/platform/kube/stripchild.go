@@ -1,0 +1,74 @@
+package kube
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/internal/platform/text"
+)
+
+// StripConfigMap keeps of a ConfigMap whose it is, and a digest of the value of each of these keys. Anybody may write ConfigMaps
+// that look like ours, with a megabyte in each.
+func StripConfigMap(keys []string) func(any) (any, error) {
+	return func(o any) (any, error) {
+		m, ok := o.(*corev1.ConfigMap)
+		if !ok {
+			return o, nil
+		}
+		stripped := &corev1.ConfigMap{ObjectMeta: childOf(m)}
+		for _, key := range keys {
+			if value, there := m.Data[key]; there {
+				stripped.Data = setKey(stripped.Data, key, text.Digest(value))
+			}
+		}
+		return stripped, nil
+	}
+}
+
+// StripService keeps of a Service whose it is.
+func StripService(o any) (any, error) {
+	s, ok := o.(*corev1.Service)
+	if !ok {
+		return o, nil
+	}
+	return &corev1.Service{ObjectMeta: childOf(s)}, nil
+}
+
+// childOf is the metadata that reconcilers read of a job's object: identity, our labels, and the controller among the owners.
+func childOf(o client.Object) metav1.ObjectMeta {
+	m := identityOf(o)
+	m.CreationTimestamp = o.GetCreationTimestamp()
+	for key, value := range o.GetLabels() {
+		if strings.HasPrefix(key, ourLabels) {
+			m.Labels = setKey(m.Labels, key, value)
+		}
+	}
+	if owner := metav1.GetControllerOf(o); owner != nil {
+		m.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+	return m
+}
+
+// longestAnnotation is how long a value may be that is kept.
+const longestAnnotation = 4 << 10
+
+// readAnnotations begin the names of annotations that are read, up to the slash or a domain above it.
+var readAnnotations = []string{"tideline.io/", "volcano.sh/", "scheduling.k8s.io/"}
+
+// stripAnnotations drops annotations that others wrote for themselves, kubectl's copy of the whole object among them.
+func stripAnnotations(o client.Object) {
+	kept := map[string]string{}
+	for key, value := range o.GetAnnotations() {
+		for _, name := range readAnnotations {
+			if strings.Contains(key, name) && len(value) <= longestAnnotation {
+				kept[key] = value
+			}
+		}
+	}
+	if len(kept) < len(o.GetAnnotations()) {
+		o.SetAnnotations(kept)
+	}
+}

@@ -1,0 +1,49 @@
+package kube
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/text"
+)
+
+// Of objects that a tenant makes look like ours the cache keeps little, however large they are.
+func TestWhatOthersWriteTakesNoMemory(t *testing.T) {
+	g := NewWithT(t)
+	large := strings.Repeat("x", 1<<20)
+	owner := metav1.OwnerReference{
+		APIVersion: "tideline.io/v1alpha1", Kind: "ElasticTrainingJob", Name: "a", UID: "a", Controller: ptr.To(true),
+	}
+	meta := metav1.ObjectMeta{
+		Namespace: "ads", Name: "a", UID: "1", ResourceVersion: "7",
+		Labels:          map[string]string{v1alpha1.LabelJob: "a", "team": "ads"},
+		Annotations:     map[string]string{"note": large, "tideline.io/x": large},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Other", Name: large}, owner},
+		Finalizers:      []string{large},
+	}
+	kept := metav1.ObjectMeta{
+		Namespace: "ads", Name: "a", UID: "1", ResourceVersion: "7", Labels: map[string]string{v1alpha1.LabelJob: "a"},
+		OwnerReferences: []metav1.OwnerReference{owner},
+	}
+	strip := StripConfigMap([]string{"hosts", "hostfile"})
+	g.Expect(strip(&corev1.ConfigMap{
+		ObjectMeta: meta, Data: map[string]string{"hosts": large, large: large}, BinaryData: map[string][]byte{"hosts": []byte(large)},
+	})).To(Equal(&corev1.ConfigMap{ObjectMeta: kept, Data: map[string]string{"hosts": text.Digest(large)}}))
+	g.Expect(StripService(&corev1.Service{
+		ObjectMeta: meta, Spec: corev1.ServiceSpec{ExternalName: large},
+	})).To(Equal(&corev1.Service{ObjectMeta: kept}))
+
+	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		corev1.LastAppliedConfigAnnotation: large, "note": "mine", v1alpha1.AnnotationOwner: "alice", "tideline.io/x": large,
+		"scheduling.volcano.sh/queue-name": "ads",
+	}}}
+	g.Expect(StripMetadata(job)).To(HaveField("Annotations", Equal(map[string]string{
+		v1alpha1.AnnotationOwner: "alice", "scheduling.volcano.sh/queue-name": "ads",
+	})))
+}
