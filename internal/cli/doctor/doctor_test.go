@@ -237,7 +237,7 @@ func TestNoWebhooksAreNoFaultAndAreSaid(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(wrong).To(BeZero(), text)
 	g.Expect(text).To(And(ContainSubstring("WARN  Jobs get no owner, their owners and ServiceAccounts are not checked"),
-		HaveSuffix("\n1 of 12 checks found something that may be meant (WARN).\nThe cluster is set up for Tideline.\n")))
+		HaveSuffix("\n1 of 13 checks found something that may be meant (WARN).\nThe cluster is set up for Tideline.\n")))
 }
 
 // An operator may run beside the cluster, as by `make run`, and without a Lease.

@@ -62,6 +62,10 @@ type Facts struct {
 	Local bool
 	// Denied are requests that the operator's ServiceAccount may not make; of a local setup, those that who asks may not make.
 	Denied []string
+	// MissingGuards are the policies of config/guard that are not in force.
+	MissingGuards []string
+	// ClaimUnbound holds where the ledger's claim has no volume.
+	ClaimUnbound bool
 	// Scheduler are the replicas of Volcano's scheduler; nil where it runs as no Deployment.
 	Scheduler *Replicas
 	// Waiting are the pods that wait for it.
@@ -119,7 +123,9 @@ func ExamineFacts(f Facts, cfg *config.Configuration) []Finding {
 	findings = append(findings, kinds(f), volcanoVersion(f), schedulerLives(f), scheduler(f), webhooks(f), ownWebhooks(f), queues(f))
 	findings = append(findings, pools(f.Queues, cfg.Merges.Pools)...)
 	findings = append(findings, judgeClasses(f.Classes, cfg.Tiers)...)
-	return append(findings, permissions(f), operator(f))
+	findings = append(findings, permissions(f), guarded(f))
+	findings = append(findings, claims(f)...)
+	return append(findings, operator(f))
 }
 
 func kinds(f Facts) Finding {

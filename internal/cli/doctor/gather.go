@@ -47,6 +47,7 @@ func GatherFacts(ctx context.Context, c client.Client, d discovery.DiscoveryInte
 	}
 	for _, gather := range []func(context.Context, client.Client, *Facts) error{
 		gatherVolcano, gatherScheduler, gatherQueues, gatherClasses, gatherWebhooks, gatherOwnWebhooks, gatherOperator, gatherDenied,
+		gatherGuards, gatherClaim,
 	} {
 		if err := gather(ctx, c, &f); err != nil {
 			return f, err

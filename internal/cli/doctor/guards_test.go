@@ -1,0 +1,74 @@
+package doctor
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// guard is a policy with a binding that does this about what it refuses.
+func guard(name string, action admissionregistrationv1.ValidationAction) []client.Object {
+	return []client.Object{
+		&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "of-" + name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{action},
+			},
+		},
+	}
+}
+
+func TestPoliciesOfTheOperatorsAccount(t *testing.T) {
+	g := NewWithT(t)
+	f := Facts{}
+	found := func(objects ...client.Object) []string {
+		g.Expect(gatherGuards(t.Context(), refusing(objects), &f)).To(Succeed())
+		return f.MissingGuards
+	}
+	g.Expect(found()).To(Equal(guards))
+	g.Expect(guarded(f)).To(And(HaveField("Level", Warn), HaveField("Do", "kubectl apply -k config/guard")))
+	var all []client.Object
+	for _, name := range guards {
+		all = append(all, guard(name, admissionregistrationv1.Deny)...)
+	}
+	g.Expect(found(all...)).To(BeEmpty())
+	g.Expect(guarded(f)).To(HaveField("Level", OK))
+	g.Expect(found(all[:5]...)).To(Equal(guards[2:]), "a policy without a binding holds nobody back")
+	g.Expect(found(slices.Concat(all[:4], guard(guards[2], admissionregistrationv1.Audit))...)).To(Equal(guards[2:]),
+		"nor does one that only tells")
+	g.Expect(guarded(Facts{Local: true, MissingGuards: guards})).To(HaveField("Level", OK))
+}
+
+// The doctor looks for the policies that are shipped.
+func TestDoctorKnowsAllPolicies(t *testing.T) {
+	g := NewWithT(t)
+	shipped, err := os.ReadFile("../../../config/guard/policies.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for _, match := range regexp.MustCompile(`(?m)^kind: ValidatingAdmissionPolicy\nmetadata:\n  name: (\S+)$`).
+		FindAllStringSubmatch(string(shipped), -1) {
+		names = append(names, match[1])
+	}
+	g.Expect(guards).To(ConsistOf(names))
+}
+
+func TestClaimWithoutAVolume(t *testing.T) {
+	g := NewWithT(t)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "tideline-system", Name: ledgerClaim}}
+	f := Facts{Namespace: "tideline-system"}
+	g.Expect(gatherClaim(t.Context(), refusing(nil), &f)).To(Succeed())
+	g.Expect(claims(f)).To(BeEmpty(), "there is none")
+	g.Expect(gatherClaim(t.Context(), refusing([]client.Object{claim}), &f)).To(Succeed())
+	g.Expect(claims(f)).To(ConsistOf(And(HaveField("Level", Wrong), HaveField("Do", ContainSubstring("volatile-ledger")))))
+	claim.Status.Phase = corev1.ClaimBound
+	g.Expect(gatherClaim(t.Context(), refusing([]client.Object{claim}), &f)).To(Succeed())
+	g.Expect(claims(f)).To(BeEmpty())
+}
