@@ -250,6 +250,10 @@ test-merge: ## Show the behaviours of merges on Volcano and a real S3 server; a 
 test-profile: ## Show the behaviours of profiles on Volcano; a part of make test.
 	@exec test/run.sh profile
 
+.PHONY: test-hostile
+test-hostile: ## Try all that docs/security.md says an attacker may try, and list what was contained; half an hour.
+	@exec go run -buildvcs=false ./test/tools/hostile $(ARGS)
+
 .PHONY: test-pools
 test-pools: ## Hold the operator to its figures with 5,000 merges in 50 pools; minutes.
 	@exec test/run.sh pools
