@@ -35,7 +35,7 @@ func Command(open cli.OpenLedger) *cobra.Command {
 		Short:   "Back up and restore the ledger",
 		Long:    "Backs up and restores the ledger of the operator's configuration, so it runs where the operator runs.",
 		Example: "  tideline ledger backup -h",
-		Args: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return cli.Usagef("%q is not what is done with a ledger: backup or restore", args[0])
 			}
@@ -59,7 +59,9 @@ func backUpCommand(open cli.OpenLedger) *cobra.Command {
 		Args: oneFile(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return with(cmd.Context(), configuration, open.OpenKept, func(l *ledger.Ledger) error {
-				rows, to, err := int64(0), "standard output", error(nil)
+				var rows int64
+				var err error
+				to := "standard output"
 				if len(args) == 0 || args[0] == "-" {
 					rows, err = l.WriteBackup(cmd.Context(), cmd.OutOrStdout())
 				} else {

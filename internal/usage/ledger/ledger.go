@@ -90,7 +90,7 @@ func openLedger(ctx context.Context, kind database, writer, reader driver.Connec
 	l := &Ledger{kind: kind, writer: sql.OpenDB(writer), reader: sql.OpenDB(reader), clock: tables.clock}
 	l.writer.SetMaxOpenConns(1)
 	l.reader.SetMaxOpenConns(readers)
-	err := l.writeTransaction(ctx, opening, func(ctx context.Context, tx transaction) error { return tables.migrate(ctx, tx) })
+	err := l.writeTransaction(ctx, opening, tables.migrate)
 	if err != nil {
 		_ = l.Close()
 		return nil, err

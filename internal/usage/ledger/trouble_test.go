@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -109,7 +110,7 @@ func TestServersFailOver(t *testing.T) {
 	const pods = 400
 	failed := 0
 	for i := range pods {
-		e := Entries{Stays: []Stay{stay(fmt.Sprint(i), "14 22:00:00", "15 01:00:00")}}
+		e := Entries{Stays: []Stay{stay(strconv.Itoa(i), "14 22:00:00", "15 01:00:00")}}
 		if i == pods/2 {
 			time.AfterFunc(5*time.Millisecond, first.Kill)
 		}

@@ -61,7 +61,7 @@ func whyVolatile(pod *corev1.PodSpec, file string) string {
 		if v.Name != nearest.Name {
 			continue
 		}
-		kind := ""
+		var kind string
 		switch {
 		case v.EmptyDir != nil:
 			kind = "an emptyDir"

@@ -14,8 +14,8 @@ const (
 )
 
 // Bounds of everything in a pod template that others may write and the operator keeps in memory, walks through or compares:
-// lists, maps and texts, by the name of their field. The operator judges the node affinity of each gang that waits against each node, so
-// its terms and expressions have the narrowest.
+// lists, maps and texts, by the name of their field. The operator judges the node affinity of each gang that waits against each
+// node, so its terms and expressions have the narrowest.
 var (
 	maxItems = map[string]int64{
 		"containers": maxContainers, "initContainers": maxContainers, "ephemeralContainers": maxContainers, "env": maxEnv,

@@ -1,15 +1,16 @@
-// Command hostile tries what docs/security.md says that an attacker may try, and prints a table of what was tried, by which tests,
-// and whether it was contained. A row without a test that ran is not contained.
+// Command hostile tries what docs/security.md says that an attacker may try, and prints a table of what was tried, by which
+// tests, and whether it was contained. A row without a test that ran is not contained.
 //
 //	hostile [-scenarios=false]
 //
-// It runs in the root of the repository. Tests that the page names run by name; files of scenarios run whole, on a real API server
-// and Volcano, with webhooks. Exit code: 0 if all is contained, else 1.
+// It runs in the root of the repository. Tests that the page names run by name; files of scenarios run whole, on a real API
+// server and Volcano, with webhooks. Exit code: 0 if all is contained, else 1.
 package main
 
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -170,7 +171,7 @@ func runTests(ways []way, packages map[string]string, passed map[string]bool) er
 	}
 	for folder, names := range by {
 		args := []string{"test", "-count=1", "-json", "-run=^(" + strings.Join(names, "|") + ")$", folder}
-		cmd := exec.Command("go", args...)
+		cmd := exec.CommandContext(context.Background(), "go", args...)
 		if strings.HasPrefix(folder, "./test/project") { // a module of its own
 			cmd.Args[len(cmd.Args)-1], cmd.Dir = "./"+strings.TrimPrefix(folder, "./test/project"), "test/project"
 		}
@@ -201,9 +202,9 @@ func runFile(path string) bool {
 		names = append(names, string(match[1]))
 	}
 	folder, pattern := "./"+filepath.Dir(path), "-run=^("+strings.Join(names, "|")+")$"
-	cmd := exec.Command("go", "test", "-count=1", pattern, folder)
+	cmd := exec.CommandContext(context.Background(), "go", "test", "-count=1", pattern, folder)
 	if strings.HasPrefix(folder, "./test/project") {
-		cmd = exec.Command("go", "test", "-count=1", pattern, ".")
+		cmd = exec.CommandContext(context.Background(), "go", "test", "-count=1", pattern, ".")
 		cmd.Dir = "test/project"
 	}
 	return len(names) > 0 && succeed(cmd)
@@ -211,8 +212,8 @@ func runFile(path string) bool {
 
 // runScenarios runs a file of scenarios.
 func runScenarios(path string) bool {
-	return succeed(exec.Command("go", "tool", "ginkgo", "run", "--no-color", "--procs=3", "--silence-skips", "--fail-on-empty",
-		"--focus-file="+filepath.Base(path)+"$", "./"+filepath.Dir(path)))
+	return succeed(exec.CommandContext(context.Background(), "go", "tool", "ginkgo", "run", "--no-color", "--procs=3",
+		"--silence-skips", "--fail-on-empty", "--focus-file="+filepath.Base(path)+"$", "./"+filepath.Dir(path)))
 }
 
 // succeed runs a command, and shows what it said if it failed.
