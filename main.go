@@ -54,6 +54,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/priorityclass"
+	"github.com/tideline-io/tideline/internal/platform/topologycache"
 	"github.com/tideline-io/tideline/internal/platform/volcano"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/internal/usage/collector"
@@ -253,6 +254,8 @@ type shared struct {
 	collector *collector.Collector
 	claims    *claimcache.Reader
 	keeping   recorder.Keeping
+	// hyperNodes is nil for an API server without HyperNodes.
+	hyperNodes *topologycache.Reader
 }
 
 // newShared builds what is shared and adds it to the manager, but for what gathers from all kinds: [shared.gather] comes last.
@@ -276,6 +279,10 @@ func newShared(
 		return err == nil && len(obstacles) == 0
 	}, s.recorder.SpendingOf, mgr.GetLogger().WithName("arbiter"))
 	s.arbiter.CountClaims(claims)
+	if s.hyperNodes, err = topologycache.Setup(ctx, mgr.GetRESTMapper(), mgr.GetCache(), mgr.GetClient()); err != nil {
+		return nil, err
+	}
+	s.arbiter.ReadTopology(s.hyperNodes)
 	if err := s.volcano.LookForKinds(); err != nil {
 		return nil, err
 	}
@@ -312,6 +319,7 @@ func setupReconcilers(
 	}
 	err = elastictrainingjob.Setup(ctx, mgr, cfg, elastictrainingjob.Dependencies{
 		Arbiter: s.arbiter, Volcano: s.volcano, Scheduler: s.scheduler, Journal: s.recorder, Usage: s.collector, Claims: s.claims,
+		HyperNodes: s.hyperNodes,
 	})
 	if err != nil {
 		return nil, err

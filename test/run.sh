@@ -231,6 +231,11 @@ profile() {
 	specs profile 15m integration/profile 1
 }
 
+# topology runs those on nodes in two tiers of HyperNodes.
+topology() {
+	specs topology 12m integration/topology 2
+}
+
 # order runs those that begin with a ledger: who goes first while room is short, and what the ledger has.
 order() {
 	specs order 12m integration/order 2
@@ -340,7 +345,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | chart | bundle | cluster | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | sizing | report | pools | jobs | \
+	unit | project | chart | bundle | cluster | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | topology | sizing | report | pools | jobs | \
 		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm | helm)
 		echo "== $1 tests"
 		"$1"

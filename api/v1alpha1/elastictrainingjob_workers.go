@@ -131,6 +131,45 @@ type Master struct {
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 }
 
+// NetworkTopology keeps workers close to each other in the network, by the HyperNodes that Volcano knows.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.mode) && self.mode != 'Hard') || has(self.highestTierAllowed)",fieldPath=".highestTierAllowed",message="mode Hard needs highestTierAllowed, the highest tier of the HyperNode that all workers share: set it, or set mode to Soft"
+// +kubebuilder:validation:XValidation:rule="!has(self.mode) || self.mode != 'Soft' || !has(self.highestTierAllowed)",fieldPath=".highestTierAllowed",messageExpression="'highestTierAllowed (%d) is for mode Hard; with mode Soft Volcano takes the lowest tier that has room: remove it, or set mode to Hard'.format([self.highestTierAllowed])"
+type NetworkTopology struct {
+	// Mode is how strict that is. Hard: all workers are in one HyperNode of tier highestTierAllowed or lower, or wait. Soft: the
+	// core is placed in one HyperNode of the lowest tier that has room for it, or anywhere, and surplus near it. Default Hard.
+	// +optional
+	// +kubebuilder:default=Hard
+	Mode NetworkTopologyMode `json:"mode,omitempty"`
+
+	// HighestTierAllowed is the highest tier of the HyperNode that all workers share, in mode Hard. A tier above all HyperNodes is
+	// no limit. Range 0 to 100.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	HighestTierAllowed *int32 `json:"highestTierAllowed,omitempty"`
+}
+
+// NetworkTopologyMode is how strictly workers are kept close to each other.
+//
+// +kubebuilder:validation:Enum=Hard;Soft
+type NetworkTopologyMode string
+
+const (
+	// TopologyHard has all workers in one HyperNode up to a tier.
+	TopologyHard NetworkTopologyMode = "Hard"
+	// TopologySoft has them as close as there is room.
+	TopologySoft NetworkTopologyMode = "Soft"
+)
+
+// HighestTier is the highest tier of the HyperNode that all workers share; false for workers that need not share one.
+func (t *NetworkTopology) HighestTier() (tier int, hard bool) {
+	if t == nil || t.Mode == TopologySoft || t.HighestTierAllowed == nil {
+		return 0, false
+	}
+	return int(*t.HighestTierAllowed), true
+}
+
 // Accelerator lists the accepted models of accelerator.
 type Accelerator struct {
 	// ResourceName is the resource that the models are of. Default nvidia.com/gpu.

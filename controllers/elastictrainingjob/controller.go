@@ -34,6 +34,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
+	"github.com/tideline-io/tideline/internal/platform/topologycache"
 	"github.com/tideline-io/tideline/internal/platform/volcano"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
 	"github.com/tideline-io/tideline/internal/training"
@@ -98,6 +99,8 @@ type Dependencies struct {
 	Scheduler *volcano.SchedulerConf
 	// Claims counts the devices that workers claim; nil for an API server without resource claims.
 	Claims *claimcache.Reader
+	// HyperNodes reads which nodes are close to each other; nil for an API server without HyperNodes.
+	HyperNodes *topologycache.Reader
 	// Journal records decisions in the ledger, and knows how growth fared before.
 	Journal Journal
 	// Usage has the measured use of tasks.

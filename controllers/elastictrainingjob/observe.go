@@ -50,6 +50,9 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 	if o.Departures, complete = r.memory.unsettled(job, listed); !complete {
 		return o, false, nil
 	}
+	if o.Near, err = r.observeTopology(ctx, job, o.Workers); err != nil {
+		return o, false, err
+	}
 	if o.Unreachable, err = r.readSilentNodes(ctx, o.Workers); err != nil {
 		return o, false, err
 	}

@@ -33,12 +33,18 @@ type Answer struct {
 	// Ruled is true for a gang that has rules about other pods, or that other pods have rules about, so that what is free on a node
 	// is not always free for it.
 	Ruled bool
+	// Within is the gang's, and Domain is the HyperNode that the answer is about, the best for the gang; empty if there is none.
+	Within *int
+	Domain string
 }
 
 // Ask answers for one gang.
 func (m *Model) Ask(g *Gang) Answer {
 	if unknown := g.beyondModel(); unknown != "" {
 		return Answer{Unknown: unknown}
+	}
+	if in, free := m.confined(g); !free {
+		return m.askConfined(g, in)
 	}
 	a := m.compile(&g.Shape)
 	answer := Answer{Free: m.sumVectors(g, a, false), Nodes: len(a.nodes), Ruled: m.isRuled(g)}
@@ -63,6 +69,13 @@ func (m *Model) Ask(g *Gang) Answer {
 func (m *Model) largest(g *Gang) int32 {
 	if g.beyondModel() != "" {
 		return 0
+	}
+	if in, free := m.confined(g); !free {
+		most := int32(0)
+		for _, on := range in {
+			most = max(most, m.largest(on))
+		}
+		return most
 	}
 	if _, headroom := m.headroom(g); headroom > 0 {
 		return min(m.roomOf(g, m.compile(&g.Shape)), headroom)
@@ -94,6 +107,9 @@ func (m *Model) fitsNow(g *Gang) bool {
 	if g.beyondModel() != "" {
 		return false
 	}
+	if in, free := m.confined(g); !free {
+		return slices.ContainsFunc(in, m.fitsNow)
+	}
 	_, headroom := m.headroom(g)
 	if headroom < g.Workers {
 		return false
@@ -106,6 +122,9 @@ func (m *Model) fitsNow(g *Gang) bool {
 func (m *Model) fitsSoon(g *Gang) bool {
 	if m.outgoing == nil || g.beyondModel() != "" {
 		return false
+	}
+	if in, free := m.confined(g); !free {
+		return slices.ContainsFunc(in, m.fitsSoon)
 	}
 	a := m.compile(&g.Shape)
 	return m.withinLimit(g, &crowd{}) && m.roomSoon(g, a) >= g.Workers
@@ -129,6 +148,9 @@ func shortfall(g *Gang, limit Amounts) Amounts {
 func (m *Model) FindVictims(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
 	if g.beyondModel() != "" {
 		return nil
+	}
+	if in, free := m.confined(g); !free {
+		return m.fewestIn(in, func(on *Gang) []Surplus { return m.FindVictims(on, yields) })
 	}
 	return surplusOf(m.wholeVictims(g, m.rankSurplus(g, yields)))
 }
@@ -268,6 +290,12 @@ func (m *Model) placeWorkers(g *Gang, n int32, by view) { m.seatWorkers(g, n, by
 
 // seatWorkers is placeWorkers, where place takes the room of so many workers, who are kin, on a node.
 func (m *Model) seatWorkers(g *Gang, n int32, by view, place func(*ask, *Kin, *node, int32)) {
+	if in, free := m.confined(g); !free {
+		if on := m.roomiest(in, n, by); on != nil {
+			m.seatWorkers(on, n, by, place)
+		}
+		return
+	}
 	a := m.compile(&g.Shape)
 	m.allocate(g, n)
 	for i := range g.Apart[:min(len(g.Apart), int(n))] {

@@ -54,7 +54,7 @@ func (m *Model) emptyModel() *Model {
 // gangKey is a key of everything that decides whether the gang fits into an empty cluster.
 func (g *Gang) gangKey() string {
 	_, worker := g.Shape.keys()
-	words := []string{g.Queue, strconv.Itoa(int(g.Workers)), g.beyondModel(), worker}
+	words := []string{g.Queue, strconv.Itoa(int(g.Workers)), g.beyondModel(), g.confinement(), worker}
 	for i := range g.Apart {
 		_, worker = g.Apart[i].keys()
 		words = append(words, worker)

@@ -33,6 +33,8 @@ type Standing struct {
 	QueueShut bool
 	// Began is the earliest time from which the gang may claim. Before it the gang claimed nothing or did not exist.
 	Began time.Time
+	// Unread names what of the gang itself the model does not cover; empty for nothing.
+	Unread string
 	// Arriving is true while missing pods are about to be created. Expected returns the shapes of all that are missing.
 	Arriving bool
 	Expected func() (common Shape, apart []Shape)
@@ -107,6 +109,7 @@ func (s *Standing) claimFor(g *Gang, missing int32) {
 		}
 	}
 	g.Shape, g.Apart = shapesOf(waiting)
+	g.Shape.Unmodelled = cmp.Or(g.Shape.Unmodelled, s.Unread)
 }
 
 // shapesOf returns the shape that most pods have, and the shapes of the others. If two are equally frequent the later one is the

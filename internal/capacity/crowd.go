@@ -99,6 +99,9 @@ func (m *inventory) viewWithout(c *crowd) view {
 
 // fitsWithout is true if the gang fits once the crowd and the leaving pods are gone.
 func (m *Model) fitsWithout(g *Gang, a *ask, c *crowd) bool {
+	if in, free := m.confined(g); !free {
+		return slices.ContainsFunc(in, func(on *Gang) bool { return m.fitsWithout(on, m.compile(&on.Shape), c) })
+	}
 	if !m.withinLimit(g, c) {
 		return false
 	}

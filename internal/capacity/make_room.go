@@ -28,10 +28,10 @@ func (r *Review) shrinkNext() {
 			r.reviewIn(in)
 			continue
 		}
-		if !rest.mayBeServed(g, r.byUs) {
+		if !rest.mayBeServed(g, r.byUsFor(g)) {
 			continue
 		}
-		if victims := rest.FindVictims(g, r.docket.Yields); len(victims) > 0 {
+		if victims := rest.FindVictims(g, r.docket.yieldsTo(g)); len(victims) > 0 {
 			p := r.promiseTo(g)
 			// If the gang's nodes change before the victims are gone, the choice may be wrong: see advanceMade.
 			p.Victims, p.nodes = victims, r.fingerprint(g)
@@ -120,7 +120,7 @@ func (r *Review) tellPromises(verdicts map[types.NamespacedName]Verdict) {
 		for _, s := range p.Victims {
 			r.claimed[s.UID] = true
 		}
-		for _, s := range r.mustLeave(p, g, r.docket.Yields) {
+		for _, s := range r.mustLeave(p, g, r.docket.yieldsTo(g)) {
 			tell(s.Job, func(v *Verdict) { v.GiveUp, v.To = append(v.GiveUp, s.UID), p.For })
 		}
 	}

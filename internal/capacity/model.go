@@ -63,6 +63,9 @@ type inventory struct {
 	// summed caches the sum of the hashes of these nodes. hashes caches the hash of each node; 0 until it is computed.
 	summed map[string]uint64
 	hashes []uint64
+	// hyperNodes are in order, the lowest tier first. topTier is the tier from which on a gang may be anywhere.
+	hyperNodes []*domain
+	topTier    int
 	occupancy
 }
 
@@ -107,6 +110,7 @@ func New(s Snapshot) *Model {
 		}
 		copy(m.soonOn(&m.nodes[i]), free)
 	}
+	m.newDomains(s.Domains)
 	for i := 0; i < len(s.Pods); {
 		i += m.addCrew(s.Pods[i:])
 	}
@@ -318,7 +322,7 @@ func (m *inventory) nodesFor(s *Shape, constraints string) []*node {
 		}
 	}
 	for i := range m.nodes {
-		if possible && s.allowsNode(&m.nodes[i], selectors) {
+		if possible && (s.domain == nil || s.domain.has[i]) && s.allowsNode(&m.nodes[i], selectors) {
 			nodes = append(nodes, &m.nodes[i])
 		}
 	}

@@ -73,6 +73,8 @@ type Review struct {
 	next              Promises
 	// byUs is what gangs may take if the operator deletes it. byAnybody is what they may take by the operator or by Volcano.
 	byUs, byAnybody *reach
+	// byUsUnserved is byUs for gangs for which Volcano evicts nobody.
+	byUsUnserved *reach
 	// served is true once a gang was found that Volcano can serve with surplus. The others wait for their turn.
 	served bool
 	// again is after what time the review changes though nothing else does; zero for never.
@@ -82,6 +84,7 @@ type Review struct {
 // ReviewClaims checks the promises of a docket: which stand, and which claims have ended.
 func (m *Model) ReviewClaims(d Docket, now time.Time) *Review {
 	r := &Review{Model: m, docket: d, ordered: orderedGangs(d.Waiting), byUs: newReach(d.Yields), byAnybody: newReach(d.Leaves)}
+	r.byUsUnserved = newReach(d.yieldsTo(&Gang{Unserved: true}))
 	rest := m.clone() // Each gang takes its room here, so that the next one is judged by what is left.
 	for _, g := range r.ordered {
 		if !r.mayClaim(g, now) {
@@ -239,9 +242,17 @@ func (r *Review) leaveToVolcano(g *Gang) (served bool) {
 		return false
 	}
 	a := r.compile(&g.Shape)
-	byOperator := r.fitsWithout(g, a, r.byUs.circleOf(r.Model, g).surplus)
-	r.served = !byOperator && r.fitsWithout(g, a, r.byAnybody.circleOf(r.Model, g).surplus)
+	byOperator := r.fitsWithout(g, a, r.byUsFor(g).circleOf(r.Model, g).surplus)
+	r.served = !byOperator && !g.Unserved && r.fitsWithout(g, a, r.byAnybody.circleOf(r.Model, g).surplus)
 	return r.served
+}
+
+// byUsFor is what the gang may take if the operator deletes it.
+func (r *Review) byUsFor(g *Gang) *reach {
+	if g.Unserved {
+		return r.byUsUnserved
+	}
+	return r.byUs
 }
 
 // wasMade is true if others leave for the gang.
@@ -315,7 +326,7 @@ func (m *Model) termsOf(g *Gang) uint64 {
 func (m *inventory) fingerprint(g *Gang) uint64 {
 	var sum uint64
 	for on := range g.variants() {
-		sum += m.sumNodes(&on.Shape)
+		sum += m.sumNodes(&on.Shape) + m.domainsNow(on)
 		for i := range on.Apart {
 			sum += m.sumNodes(&on.Apart[i])
 		}

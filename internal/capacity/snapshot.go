@@ -19,7 +19,8 @@
 // The model covers what decides placement in nearly all clusters: allocatable resources and pod counts of nodes, node selectors,
 // required node affinity, the nodes of volumes, taints, host ports, required affinity and anti-affinity to other pods, topology
 // spread, and the limits of queues. If a pod asks for more than that (ListUnmodelled lists it) the answer is Unknown, never a
-// guess: a wrong guess would evict workers for a gang that does not start.
+// guess: a wrong guess would evict workers for a gang that does not start. A gang may be confined to one
+// HyperNode (domain.go).
 package capacity
 
 import (
@@ -31,6 +32,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/internal/platform/topology"
 )
 
 // Amounts are quantities by resource: CPU in thousandths of a core, everything else in its whole unit (bytes, devices).
@@ -61,6 +64,8 @@ type Snapshot struct {
 	// Pods are bound to nodes. Pending is surplus that waits for a node.
 	Pods, Pending []Pod
 	Queues        []Queue
+	// Domains are the HyperNodes, as package topology orders them.
+	Domains []topology.Domain
 	// Running are the gangs that may be stopped as a whole for a more important one.
 	Running []Running
 }
@@ -168,6 +173,8 @@ type Shape struct {
 	// Unmodelled names what the pod asks beyond the model; empty when the model covers it.
 	Unmodelled string
 
+	// domain is the HyperNode that the worker is bound to; nil for none.
+	domain *domain
 	// constraints and worker are what keys returns; empty until ShapeOf has computed them, once for the many times it is asked for.
 	constraints, worker string
 }
@@ -236,4 +243,12 @@ type Gang struct {
 	// empty for a gang that is bound to no model; Others also for one that can no longer choose.
 	Model  string
 	Others []Variant
+	// Within is the highest tier of the one HyperNode in which all workers must be; nil for a gang that may be anywhere. Beside are
+	// the nodes of those of its members that are placed, which must be in it too.
+	Within *int
+	Beside []string
+	// Unserved is true for a gang for which Volcano's preempt evicts nobody, so that the operator must.
+	Unserved bool
+	// in is the HyperNode that the gang is bound to while it is judged there; nil for none.
+	in *domain
 }

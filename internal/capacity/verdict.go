@@ -71,6 +71,16 @@ type Docket struct {
 	// Yields returns whether the operator deletes the job's surplus for waiting gangs. Leaves returns whether the operator or
 	// Volcano does.
 	Yields, Leaves func(types.NamespacedName) bool
+	// YieldsUnserved is Yields for gangs for which Volcano evicts nobody; nil for the same.
+	YieldsUnserved func(types.NamespacedName) bool
+}
+
+// yieldsTo is Yields for a gang.
+func (d *Docket) yieldsTo(g *Gang) func(types.NamespacedName) bool {
+	if g != nil && g.Unserved && d.YieldsUnserved != nil {
+		return d.YieldsUnserved
+	}
+	return d.Yields
 }
 
 // Decide decides for one queue: the order of its gangs, what each waits for, and what makes room. It returns the verdicts by
@@ -148,14 +158,16 @@ func (m *Model) reserve(g *Gang) {
 	if answer := m.Ask(g); answer.Unknown != "" || answer.QueueLimit {
 		return // It does not wait for room on nodes, as far as the model knows.
 	}
-	a := m.compile(&g.Shape)
-	if m.gangRoom(g, a, emptyView()) < g.Workers {
-		return // It would not fit if nothing else ran. One job that is too large must not keep all others from growing for ever.
-	}
-	m.write()
-	m.reserveNodes(a)
-	for i := range g.Apart {
-		m.reserveNodes(m.compile(&g.Apart[i]))
+	for _, on := range m.places(g) {
+		a := m.compile(&on.Shape)
+		if m.gangRoom(on, a, emptyView()) < on.Workers {
+			continue // It would not fit if nothing else ran. One job that is too large must not keep all others from growing for ever.
+		}
+		m.write()
+		m.reserveNodes(a)
+		for i := range on.Apart {
+			m.reserveNodes(m.compile(&on.Apart[i]))
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ func (a *Answer) SayFree() string { return a.describeFree() + a.describeLeaving(
 
 // SayEmpty says what there would be for a gang if nothing else ran, and what it would lack.
 func (a *Answer) SayEmpty() string {
-	message := fmt.Sprintf("At most %d such pods would fit", a.Largest)
+	message := fmt.Sprintf("At most %d such pods would fit%s", a.Largest, a.sayWhere())
 	if room := a.Free.relevantFor(a.Short); room != "" {
 		message += " into " + room
 	}
@@ -31,9 +31,9 @@ func (a *Answer) SayEmpty() string {
 
 // describeFree says what is free and what the gang lacks.
 func (a *Answer) describeFree() string {
-	message := fmt.Sprintf("The largest gang of such workers that fits now: %d.", a.Largest)
-	if room := a.Free.relevantFor(a.Short); room != "" {
-		message = fmt.Sprintf("Free for it: %s; the largest gang of such workers that fits now: %d.", room, a.Largest)
+	message := fmt.Sprintf("The largest gang of such workers that fits now%s: %d.", a.sayWhere(), a.Largest)
+	if room := a.Free.relevantFor(a.Short); room != "" && (a.Within == nil || a.Domain != "") {
+		message = fmt.Sprintf("Free for it%s: %s; the largest gang of such workers that fits now: %d.", a.sayWhere(), room, a.Largest)
 	}
 	switch short := a.Short.String(); {
 	case a.QueueLimit && short == "":

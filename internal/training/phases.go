@@ -150,7 +150,7 @@ func (p *planner) drawBlueprint() {
 	tier, _ := p.Tier()
 	p.d.Blueprint = trainingpod.Blueprint{
 		Job: p.Job, Attempt: p.Status.Attempt, Tier: tier, Queue: p.Queue.Name, Accelerators: p.Config.Accelerators,
-		Claims: p.Claims,
+		Claims: p.Claims, Near: p.Near,
 	}
 }
 

@@ -50,7 +50,9 @@ var company = map[string]map[string]any{
 const acceleratorModel = "H100"
 
 // siblings is what a field needs beside it.
-var siblings = map[string]map[string]any{"framework.ssh": {"type": "Custom"}}
+var siblings = map[string]map[string]any{
+	"framework.ssh": {"type": "Custom"}, "networkTopology.mode": {"highestTierAllowed": 1},
+}
 
 // chosen are values of fields for which the schema has no bounds, because Kubernetes defines them, and of some fields of the
 // template, which has hundreds.

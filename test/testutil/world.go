@@ -13,6 +13,7 @@ import (
 	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	busv1alpha1 "volcano.sh/apis/pkg/apis/bus/v1alpha1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	topologyv1alpha1 "volcano.sh/apis/pkg/apis/topology/v1alpha1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
@@ -51,7 +52,8 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
-		schedulingv1beta1.AddToScheme, batchv1alpha1.AddToScheme, busv1alpha1.AddToScheme, kubeflowv1.AddToScheme,
+		schedulingv1beta1.AddToScheme, topologyv1alpha1.AddToScheme, batchv1alpha1.AddToScheme, busv1alpha1.AddToScheme,
+		kubeflowv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register kinds: %w", err)

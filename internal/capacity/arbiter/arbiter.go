@@ -34,6 +34,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/topologycache"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/training/growth"
 )
@@ -72,6 +73,9 @@ type Arbiter struct {
 
 	// devices reads what pods claim; nil for an API server without resource claims.
 	devices *claimcache.Reader
+
+	// hyperNodes reads which nodes are close to each other; nil for an API server without HyperNodes.
+	hyperNodes *topologycache.Reader
 
 	// mirror is what the watches have seen.
 	mirror *mirror

@@ -228,8 +228,14 @@ func (c *collector) claimOther(key types.NamespacedName, g gang.Membership) {
 	for i := range waiters {
 		ask.Tier = max(ask.Tier, -waiters[i].Rank)
 	}
+	if g.Closeness != nil {
+		ask.Unserved = true
+		if g.Closeness.Hard {
+			ask.Within, ask.Beside = &g.Closeness.Highest, c.nodesOf(key)
+		}
+	}
 	c.submit(ask, &capacity.Standing{
-		MinMember: g.MinMember, Placed: r.bound + r.completed, Waiting: waiters, Gated: r.gated(),
+		MinMember: g.MinMember, Placed: r.bound + r.completed, Waiting: waiters, Gated: r.gated(), Unread: g.Unread,
 	})
 }
 

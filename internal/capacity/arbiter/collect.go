@@ -153,6 +153,7 @@ func (c *collector) snapshot(ctx context.Context) capacity.Snapshot {
 	}
 	slices.SortFunc(s.Pending, func(a, b capacity.Pod) int { return cmp.Compare(a.Surplus.UID, b.Surplus.UID) })
 	s.Queues = c.queuesNow()
+	s.Domains = c.domains(ctx)
 	return s
 }
 
@@ -335,6 +336,7 @@ func (c *collector) docket(queue string) *capacity.Docket {
 	if c.in.dockets[queue] == nil {
 		c.in.dockets[queue] = &capacity.Docket{
 			Queue: queue, Starved: c.hasStarved, Yields: c.yieldsToOperator, Leaves: c.surplusLeaves,
+			YieldsUnserved:   c.yieldsUnserved,
 			PlacementTimeout: c.arbiter.config.Claims.PlacementTimeout(), Promises: c.arbiter.promises[queue], Placed: c.in.served,
 		}
 	}
@@ -373,4 +375,10 @@ func (c *collector) yieldsToOperator(job types.NamespacedName) bool {
 	case v1alpha1.ShrinkAuto:
 	}
 	return !c.served
+}
+
+// yieldsUnserved is true if the operator may delete the job's surplus for a gang for which Volcano evicts nobody.
+func (c *collector) yieldsUnserved(job types.NamespacedName) bool {
+	j := c.jobs[job]
+	return j != nil && j.Spec.Elasticity.Shrink.Initiator != v1alpha1.ShrinkByScheduler
 }

@@ -137,6 +137,10 @@ func (c *collector) variantsOf(job *v1alpha1.ElasticTrainingJob, queue string) [
 			Created: c.now, Workers: job.Spec.MinReplicas, Model: model,
 		}
 		g.Shape, g.Apart = c.shapesOf(job, model, g.Workers, true)
+		g.Unserved = job.Spec.NetworkTopology != nil
+		if highest, hard := job.Spec.NetworkTopology.HighestTier(); hard {
+			g.Within = &highest
+		}
 		all = append(all, g)
 	}
 	return all

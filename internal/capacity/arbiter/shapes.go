@@ -18,10 +18,14 @@ import (
 // gangOf is a gang of the job without its size and shapes.
 func (c *collector) gangOf(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) *capacity.Gang {
 	tier := c.tierOf(job)
-	return &capacity.Gang{
+	g := &capacity.Gang{
 		Job: key, Queue: queue, Tier: tier.Priority, TierName: tier.Name, Preempts: tier.Preempts,
-		Created: job.CreationTimestamp.Time, Model: job.Status.Attempt.Model,
+		Created: job.CreationTimestamp.Time, Model: job.Status.Attempt.Model, Unserved: job.Spec.NetworkTopology != nil,
 	}
+	if highest, hard := job.Spec.NetworkTopology.HighestTier(); hard {
+		g.Within, g.Beside = &highest, c.nodesOf(key)
+	}
+	return g
 }
 
 // stoppedCore is the core of a preempted job, on the model of its last attempt or on any other that the job allows.

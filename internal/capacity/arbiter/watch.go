@@ -23,7 +23,7 @@ func (a *Arbiter) WatchCluster(ctx context.Context, c cache.Cache) error {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	var watching []func() bool
-	for _, input := range []struct {
+	inputs := []struct {
 		object client.Object
 		// reads selects what the arbiter reads of an object, so that other changes, such as heartbeats, cause no evaluation.
 		reads func(any) any
@@ -41,7 +41,12 @@ func (a *Arbiter) WatchCluster(ctx context.Context, c cache.Cache) error {
 		{&v1alpha1.MergeJob{}, readMerge, (*mirror).putMerge},
 		{&v1alpha1.ResourceQuotaProfile{}, readProfile, nil},
 		{namespace, readNamespace, nil},
-	} {
+		{gang.NewHyperNode(), readHyperNode, nil},
+	}
+	if a.hyperNodes == nil {
+		inputs = inputs[:len(inputs)-1] // The API server has none.
+	}
+	for _, input := range inputs {
 		informer, err := c.GetInformer(ctx, input.object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", input.object, err)
@@ -224,6 +229,14 @@ func readMerge(o any) any {
 func readProfile(o any) any {
 	if p, ok := o.(*v1alpha1.ResourceQuotaProfile); ok {
 		return p.Generation
+	}
+	return nil
+}
+
+// readHyperNode reads all but the status, in which Volcano counts nodes.
+func readHyperNode(o any) any {
+	if h, ok := o.(client.Object); ok {
+		return h.GetGeneration()
 	}
 	return nil
 }

@@ -3,6 +3,8 @@
 package gang
 
 import (
+	"errors"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	topologyv1alpha1 "volcano.sh/apis/pkg/apis/topology/v1alpha1"
 )
 
 const (
@@ -45,8 +48,10 @@ func VolcanoKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{PodGroupKind, QueueKind}
 }
 
-// AddToScheme registers Volcano's scheduling kinds.
-func AddToScheme(s *runtime.Scheme) error { return schedulingv1beta1.AddToScheme(s) }
+// AddToScheme registers Volcano's kinds for scheduling and topology.
+func AddToScheme(s *runtime.Scheme) error {
+	return errors.Join(schedulingv1beta1.AddToScheme(s), topologyv1alpha1.AddToScheme(s))
+}
 
 // NewPodGroup returns an empty PodGroup to read into.
 func NewPodGroup() client.Object { return &schedulingv1beta1.PodGroup{} }
@@ -73,6 +78,8 @@ type Group struct {
 	MinResources corev1.ResourceList
 	// LastCheckpoint is when the training last saved a checkpoint; zero if that is not known.
 	LastCheckpoint time.Time
+	// Closeness is how close the members must be to each other; nil if that does not matter.
+	Closeness *Closeness
 }
 
 // PodGroup returns the group as an object to create.
@@ -87,6 +94,7 @@ func (g Group) PodGroup() client.Object {
 	if g.MinResources != nil {
 		pg.Spec.MinResources = &g.MinResources
 	}
+	pg.Spec.NetworkTopology = g.Closeness.networkTopology()
 	return pg
 }
 
@@ -121,6 +129,7 @@ type State struct {
 	priorityClass string
 	// lastCheckpoint is zero for a group without the annotation, or with one that is no time.
 	lastCheckpoint time.Time
+	topology       *schedulingv1beta1.NetworkTopologySpec
 }
 
 // MinMember is how many members are placed all together or not at all.
@@ -134,7 +143,7 @@ func StateOf(o client.Object) State {
 	}
 	s := State{
 		UID: pg.UID, Queue: pg.Spec.Queue, Unschedulable: unschedulable(pg),
-		minMember: pg.Spec.MinMember, priorityClass: pg.Spec.PriorityClassName,
+		minMember: pg.Spec.MinMember, priorityClass: pg.Spec.PriorityClassName, topology: pg.Spec.NetworkTopology,
 	}
 	if pg.Spec.MinResources != nil {
 		s.minResources = *pg.Spec.MinResources
@@ -168,6 +177,9 @@ func unschedulable(pg *schedulingv1beta1.PodGroup) string {
 // may rewrite it at creation, and a group keeps its queue. Fields that others added do not count.
 func (g Group) HasDrifted(s State) bool {
 	if g.MinMember != s.minMember || g.PriorityClass != s.priorityClass || g.hasSavedSince(s) {
+		return true
+	}
+	if want := g.Closeness.networkTopology(); want != nil && !reflect.DeepEqual(want, s.topology) {
 		return true
 	}
 	for name, want := range g.MinResources {
@@ -212,6 +224,13 @@ func (g Group) RestorePatch(uid types.UID) (map[string]any, error) {
 			return nil, err
 		}
 		spec["minResources"] = resources["minResources"]
+	}
+	if t := g.Closeness.networkTopology(); t != nil {
+		written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(t)
+		if err != nil {
+			return nil, err
+		}
+		spec["networkTopology"] = written
 	}
 	metadata := map[string]any{"namespace": g.Namespace, "name": g.Name, "uid": string(uid)}
 	for key, value := range g.annotations() {

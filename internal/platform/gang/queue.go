@@ -109,6 +109,10 @@ type Membership struct {
 	Owner *metav1.OwnerReference
 	// PriorityClass orders it among the gangs of its queue.
 	PriorityClass string
+	// Closeness is how close its members must be to each other; nil if that does not matter. Unread names what of that is not
+	// understood; empty for nothing.
+	Closeness *Closeness
+	Unread    string
 }
 
 // MembershipOf reads a PodGroup.
@@ -122,6 +126,7 @@ func MembershipOf(o client.Object) Membership {
 		Created: pg.CreationTimestamp.Time, Owner: metav1.GetControllerOf(pg),
 		PriorityClass: pg.Spec.PriorityClassName,
 	}
+	m.Closeness, m.Unread = closenessOf(&pg.Spec)
 	if pg.DeletionTimestamp != nil {
 		m.Deletion = pg.DeletionTimestamp.Time
 	}

@@ -84,6 +84,9 @@ func (d *description) whyQueued(asks string) string {
 	case a.Fits:
 		message += "It fits now, and waits for Volcano to place it. If that takes longer than a minute, check that Volcano's " +
 			"scheduler runs." + d.volcanoSays()
+	case a.Within != nil && a.Domain == "":
+		message += fmt.Sprintf("Its workers must be in one HyperNode of tier %d or lower (networkTopology), and there is none: raise "+
+			"highestTierAllowed, set mode to Soft, or ask an administrator for HyperNodes.", *a.Within)
 	case a.Nodes == 0:
 		message += "No node takes its workers, not even an empty one. Check their nodeSelector, affinity, tolerations and the " +
 			"resources that they ask for."

@@ -14,6 +14,7 @@ import (
 	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/progress"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
@@ -54,6 +55,8 @@ type Observed struct {
 	Unreachable map[string]time.Time
 	// Claims are the resource claims of each worker, by the template.
 	Claims deviceclaim.Claims
+	// Near are the HyperNodes that the whole core is in, for a job with networkTopology.
+	Near []trainingpod.Near
 	// Departures are pods that were seen to leave since the status last recorded losses.
 	Departures []podstate.Departure
 	// MeasuredOutage is how long the last change of size kept the training from progress; 0 if status has that, or nothing was

@@ -22,13 +22,7 @@ func avoidNode(spec *corev1.PodSpec, node string) {
 
 // restrictNodes narrows every alternative of the pod's required node affinity.
 func restrictNodes(spec *corev1.PodSpec, narrow func(*corev1.NodeSelectorTerm)) {
-	if spec.Affinity == nil {
-		spec.Affinity = &corev1.Affinity{}
-	}
-	if spec.Affinity.NodeAffinity == nil {
-		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
-	}
-	required := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	required := &nodeAffinity(spec).RequiredDuringSchedulingIgnoredDuringExecution
 	if *required == nil {
 		*required = &corev1.NodeSelector{NodeSelectorTerms: make([]corev1.NodeSelectorTerm, 1)}
 		narrow(&(*required).NodeSelectorTerms[0])
@@ -41,4 +35,15 @@ func restrictNodes(spec *corev1.PodSpec, narrow func(*corev1.NodeSelectorTerm)) 
 			narrow(&terms[i])
 		}
 	}
+}
+
+// nodeAffinity is the pod's node affinity, made where it has none.
+func nodeAffinity(spec *corev1.PodSpec) *corev1.NodeAffinity {
+	if spec.Affinity == nil {
+		spec.Affinity = &corev1.Affinity{}
+	}
+	if spec.Affinity.NodeAffinity == nil {
+		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	return spec.Affinity.NodeAffinity
 }

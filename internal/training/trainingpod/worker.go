@@ -29,6 +29,9 @@ type Blueprint struct {
 	Accelerators config.Accelerators
 	// Claims are the resource claims of each worker.
 	Claims deviceclaim.Claims
+	// Near are the HyperNodes that the core is in, the lowest tier first, with the host names of their nodes. Only surplus needs
+	// them.
+	Near []Near
 }
 
 // NewPod returns worker i's pod.
@@ -65,6 +68,7 @@ func (b Blueprint) NewPod(i int32) *corev1.Pod {
 		// The last lines of a failed container become its message, by which the operator tells failures apart.
 		trainer.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	}
+	b.stayNear(&pod.Spec, i)
 	b.gangMember(i).JoinGang(pod)
 	return pod
 }
@@ -93,10 +97,13 @@ func (b Blueprint) CoreGroup() gang.Group {
 	g := b.podGroup(gang.CoreName(b.Job.Name), b.Tier.ClassName())
 	g.MinMember = b.Attempt.MinReplicas
 	g.MinResources = CoreRequests(b.Job, b.Attempt.MinReplicas)
+	g.Closeness = closenessOf(b.Job.Spec.NetworkTopology)
 	return g
 }
 
-// SurplusGroup returns the PodGroup of the surplus. Its minMember is 0, so Volcano places each member by itself.
+// SurplusGroup returns the PodGroup of the surplus. Its minMember is 0, so Volcano places each member by itself. It names no
+// topology: Volcano would choose a HyperNode by how full it is, whatever the pods prefer
+// (docs/decisions/0067-close-to-the-core.md).
 func (b Blueprint) SurplusGroup() gang.Group {
 	return b.podGroup(gang.SurplusName(b.Job.Name), b.Tier.SurplusClassName())
 }

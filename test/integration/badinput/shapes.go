@@ -22,6 +22,15 @@ func shapes() []Case {
 			"ssh KeyPair needs type Custom, because torchrun's workers do not log in to each other: set type to Custom or remove ssh"),
 		refused("torchrun's timeouts without it", setting("spec.framework", `{"type":"Custom","torchrun":{}}`),
 			"spec.framework.torchrun: Invalid value: torchrun is for type Torchrun: set type to Torchrun or remove torchrun"),
+		unknown("spec.networkTopology.mode", "hard", "Hard", "Soft"),
+		refused("a hard topology without a tier", setting("spec.networkTopology", `{"mode":"Hard"}`),
+			"spec.networkTopology.highestTierAllowed: Invalid value: mode Hard needs highestTierAllowed, the highest tier of the "+
+				"HyperNode that all workers share: set it, or set mode to Soft"),
+		refused("a soft topology with a tier", setting("spec.networkTopology", `{"mode":"Soft","highestTierAllowed":1}`),
+			"spec.networkTopology.highestTierAllowed: Invalid value: highestTierAllowed (1) is for mode Hard; with mode Soft Volcano "+
+				"takes the lowest tier that has room: remove it, or set mode to Hard"),
+		tooSmall("spec.networkTopology.highestTierAllowed", -1, 0),
+		tooLarge("spec.networkTopology.highestTierAllowed", 101, 100),
 		unknown("spec.networkPolicy", "Open", "None", "Isolated"),
 		refused("isolated workers on the host's network",
 			`{"spec":{"networkPolicy":"Isolated","template":{"spec":{"hostNetwork":true}}}}`, "spec.networkPolicy: Invalid value: "+

@@ -24,6 +24,7 @@ func frozenFields() []frozen {
 		{"template", created, inPod("nodeSelector", `{"pool":"a"}`)},
 		{"master", created, setting("spec.master.nodeSelector", `{"a":"b"}`)},
 		{"accelerator", created, setting("spec.accelerator.models", `["A100"]`)},
+		{"networkTopology", created, setting("spec.networkTopology.highestTierAllowed", "1")},
 		{"checkpoint", read, setting("spec.checkpoint.graceSeconds", "60")},
 		{"networkPolicy", begun, setting("spec.networkPolicy", `"Isolated"`)},
 		{"framework", started, setting("spec.framework.port", "29401")},
