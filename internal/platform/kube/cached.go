@@ -15,8 +15,8 @@ import (
 )
 
 // CachedObjects says how the manager's cache holds what reconcilers and the arbiter read: every node, pod and volume, stripped to
-// what is read of it, and the Services and ConfigMaps of jobs. Of a pod's labels it keeps ours and userLabel, of ConfigMaps digests of
-// the values of hostKeys.
+// what is read of it, and the Services and ConfigMaps of jobs. Of a pod's labels it keeps ours and userLabel, of ConfigMaps
+// digests of the values of hostKeys.
 func CachedObjects(userLabel string, hostKeys ...string) (map[client.Object]cache.ByObject, error) {
 	ours, err := labels.NewRequirement(v1alpha1.LabelJob, selection.Exists, nil)
 	if err != nil {
