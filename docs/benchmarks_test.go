@@ -25,7 +25,10 @@ var measures = map[string][]string{
 	"make bench-merge-agreement": {"internal/merging", "internal/capacity", "controllers/mergejob", "test/perf/mergeline"},
 	"make bench-growth":          {"internal/training", "internal/capacity", "test/perf/growth"},
 	"make bench-sizing":          {"internal/usage", "test/perf/sizing"},
-	"make bench-giveway":         {"config/volcano", "test/cluster/modules", "test/perf/giveway"},
+	"make bench-outcome": {
+		"internal/training", "internal/capacity", "config/volcano", "test/perf/outcome", "test/perf/scheduler",
+	},
+	"make bench-giveway": {"config/volcano", "test/cluster/modules", "test/perf/giveway"},
 }
 
 var (

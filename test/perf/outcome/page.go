@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/test/testutil/benchmark"
 )
 
@@ -71,7 +72,7 @@ func pick(all []result, of condition) map[string][]result {
 
 func table(of condition, results map[string][]result) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nAn offered load of %.1f, the first %d days of the week:\n\n| subject | seeds |", of.load, of.days)
+	fmt.Fprintf(&b, "\nAn offered load of %.1f, the first %s of the week:\n\n| subject | seeds |", of.load, text.FormatCount(of.days, "day"))
 	for _, c := range columns {
 		fmt.Fprintf(&b, " %s |", c.name)
 	}
