@@ -83,10 +83,21 @@ func TestLedgerHasAPlace(t *testing.T) {
 				volume = mount.Name
 			}
 		}
-		if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == volume && v.EmptyDir != nil }) {
-			t.Errorf("%s: no volume is mounted where %s is", name, installed.Ledger.File)
+		volatile := slices.Contains([]string{"default with ha", "default with volatile-ledger", "default with everything"}, name)
+		if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
+			return v.Name == volume && (volatile && v.EmptyDir != nil || !volatile && hasClaim(all, v.PersistentVolumeClaim))
+		}) {
+			t.Errorf("%s: where %s is, there is no claim that it brings, and with ha or volatile-ledger no emptyDir",
+				name, installed.Ledger.File)
 		}
 	}
+}
+
+// hasClaim tells whether an installation brings the claim of a volume.
+func hasClaim(all []*resource.Resource, of *corev1.PersistentVolumeClaimVolumeSource) bool {
+	return of != nil && slices.ContainsFunc(all, func(r *resource.Resource) bool {
+		return r.GetKind() == "PersistentVolumeClaim" && r.GetName() == of.ClaimName
+	})
 }
 
 // The kustomization that docs/configuration.md shows installs another file, under another name, so that the Deployment rolls.

@@ -20,6 +20,7 @@ import (
 const (
 	maxContainers = 16
 	maxEnv        = 1000
+	maxNodeLabels = 16
 )
 
 var dns1035 = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
@@ -158,6 +159,10 @@ func (c *conversion) environment(templatePath string, container *corev1.Containe
 func (c *conversion) limits() {
 	path := replicaPath(c.role()) + ".template.spec.containers"
 	in, out := c.in.Spec.PyTorchReplicaSpecs[c.role()].Template.Spec.Containers, c.out.Spec.Template.Spec.Containers
+	if n := len(c.out.Spec.Template.Spec.NodeSelector); n > maxNodeLabels {
+		c.refuse(replicaPath(c.role())+".template.spec.nodeSelector", n, fmt.Sprintf(
+			"a template may select nodes by %d labels; it will be refused", maxNodeLabels), "give nodes one label that says the same")
+	}
 	if n := len(out); n > maxContainers {
 		c.refuse(path, n, fmt.Sprintf("a template may have %d containers; it will be refused", maxContainers), "join some of them")
 	}

@@ -30,6 +30,11 @@ func refused(what, patch string, says ...string) Case {
 	return Case{What: what, Patch: patch, Says: says}
 }
 
+// ofPods gives the metadata of a template's pods a value that is refused.
+func ofPods(what, name, value, says string) Case {
+	return refused(what, `{"spec":{"template":{"metadata":{"`+name+`":`+value+`}}}}`, "spec.template.metadata."+name+says)
+}
+
 // blind marks a mistake after which the API server checks no further rules.
 func (c Case) blind() Case {
 	c.Blind = true

@@ -83,6 +83,14 @@ func templates() []Case {
 			`{"spec":{"template":{"metadata":{"annotations":{"volcano.sh/vgpu-ids-new":"GPU-0"}}}}}`,
 			"spec.template.metadata.annotations: Invalid value: annotation volcano.sh/vgpu-ids-new is set by Tideline, "+
 				"which speaks to Volcano: remove it"),
+		ofPods("65 finalizers of pods", "finalizers", many(65, `"example.com/f%d"`),
+			": Too many: 65: must have at most 64 items").blind(),
+		ofPods("a long finalizer of pods", "finalizers", fmt.Sprintf(`[%q]`, strings.Repeat("x", 1025)),
+			"[0]: Too long: may not be more than 1024 bytes").blind(),
+		ofPods("a long name of pods", "name", fmt.Sprintf(`%q`, strings.Repeat("x", 1025)),
+			": Too long: may not be more than 1024 bytes").blind(),
+		ofPods("a long namespace of pods", "namespace", fmt.Sprintf(`%q`, strings.Repeat("x", 1025)),
+			": Too long: may not be more than 1024 bytes").blind(),
 		refused("a cooldown of the user's", `{"spec":{"template":{"metadata":{"labels":{"volcano.sh/cooldown-time":"8760h"}}}}}`,
 			"spec.template.metadata.labels: Invalid value: label volcano.sh/cooldown-time is set by Tideline: remove it"),
 	}

@@ -72,7 +72,8 @@ func pick(all []result, of condition) map[string][]result {
 
 func table(of condition, results map[string][]result) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nAn offered load of %.1f, the first %s of the week:\n\n| subject | seeds |", of.load, text.FormatCount(of.days, "day"))
+	fmt.Fprintf(&b, "\nAn offered load of %.1f, the first %s of the week:\n\n| subject | seeds |",
+		of.load, text.FormatCount(of.days, "day"))
 	for _, c := range columns {
 		fmt.Fprintf(&b, " %s |", c.name)
 	}

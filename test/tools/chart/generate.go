@@ -79,7 +79,8 @@ func generate(in input) (map[string][]byte, error) {
 // leftOut is true for what Helm makes, which is the namespace, and for the configuration and the ledger's claim, whose templates
 // are written by hand.
 func leftOut(o object) bool {
-	return o.Kind == "Namespace" || o.Kind == "PersistentVolumeClaim" || o.Kind == "ConfigMap" && strings.HasPrefix(o.Name, configuration)
+	return o.Kind == "Namespace" || o.Kind == "PersistentVolumeClaim" ||
+		o.Kind == "ConfigMap" && strings.HasPrefix(o.Name, configuration)
 }
 
 // templateOf makes one template of an object as it is without components and with each of them.
@@ -109,7 +110,8 @@ func find(objects []object, key string) string {
 
 // dataVolume is the volume of the ledger, in each form that it has.
 var dataVolume = regexp.MustCompile(
-	`(?m)^      - (emptyDir: \{\}\n        name: data|name: data\n        persistentVolumeClaim:\n          claimName: tideline-ledger)$`)
+	`(?m)^      - (emptyDir: \{\}\n        name: data|` +
+		`name: data\n        persistentVolumeClaim:\n          claimName: tideline-ledger)$`)
 
 // escape has Helm print what looks like an action to it, as the templates of alerts and dashboards do.
 func escape(manifest string) string { return strings.ReplaceAll(manifest, "{{", `{{ "{{" }}`) }

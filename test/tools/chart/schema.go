@@ -45,7 +45,8 @@ func schemaOf(components []string) ([]byte, error) {
 		"ledger": closed(shape{
 			"claim": closed(shape{
 				"size": shape{
-					"type": "string", "description": "creates a claim of this size, unless the ledger is elsewhere; empty: none", "pattern": "^$|^[0-9]+(Ki|Mi|Gi|Ti)$",
+					"type": "string", "description": "creates a claim of this size, unless the ledger is elsewhere; empty: none",
+					"pattern": "^$|^[0-9]+(Ki|Mi|Gi|Ti)$",
 				},
 				"storageClassName": text,
 				"existing":         shape{"type": "string", "description": "a claim of yours; goes before size"},
