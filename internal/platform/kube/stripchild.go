@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,23 +54,34 @@ func childOf(o client.Object) metav1.ObjectMeta {
 	return m
 }
 
-// longestAnnotation is how long a value may be that is kept.
-const longestAnnotation = 4 << 10
+const (
+	// longestAnnotation is how long a value may be that is kept.
+	longestAnnotation = 4 << 10
+	// mostOfOthers is how many annotations of others are kept, whose names and values have so many bytes together at most: whoever
+	// annotates an object to have it looked at again changes what reconcilers see.
+	mostOfOthers, shortOfOthers = 16, 128
+)
 
 // readAnnotations begin the names of annotations that are read, up to the slash or a domain above it.
 var readAnnotations = []string{"tideline.io/", "volcano.sh/", "scheduling.k8s.io/"}
 
-// stripAnnotations drops annotations that others wrote for themselves, kubectl's copy of the whole object among them.
+// stripAnnotations drops annotations that others wrote for themselves, kubectl's copy of the whole object among them, but for a
+// few short ones.
 func stripAnnotations(o client.Object) {
-	kept := map[string]string{}
-	for key, value := range o.GetAnnotations() {
-		for _, name := range readAnnotations {
-			if strings.Contains(key, name) && len(value) <= longestAnnotation {
+	all, kept, others := o.GetAnnotations(), map[string]string{}, 0
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		value := all[key]
+		switch {
+		case slices.ContainsFunc(readAnnotations, func(name string) bool { return strings.Contains(key, name) }):
+			if len(value) <= longestAnnotation {
 				kept[key] = value
 			}
+		case others < mostOfOthers && len(key)+len(value) <= shortOfOthers:
+			kept[key] = value
+			others++
 		}
 	}
-	if len(kept) < len(o.GetAnnotations()) {
+	if len(kept) < len(all) {
 		o.SetAnnotations(kept)
 	}
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -44,6 +45,20 @@ func TestWhatOthersWriteTakesNoMemory(t *testing.T) {
 		"scheduling.volcano.sh/queue-name": "ads",
 	}}}
 	g.Expect(StripMetadata(job)).To(HaveField("Annotations", Equal(map[string]string{
-		v1alpha1.AnnotationOwner: "alice", "scheduling.volcano.sh/queue-name": "ads",
+		v1alpha1.AnnotationOwner: "alice", "scheduling.volcano.sh/queue-name": "ads", "note": "mine",
 	})))
+}
+
+// An annotation has an object looked at again, so a few short ones of others are kept.
+func TestFewAnnotationsOfOthersAreKept(t *testing.T) {
+	g := NewWithT(t)
+	job := &v1alpha1.ElasticTrainingJob{}
+	job.Annotations = map[string]string{"a.long": strings.Repeat("x", shortOfOthers)}
+	for i := range 100 {
+		job.Annotations[fmt.Sprintf("example.com/%02d", i)] = "x"
+	}
+	stripped, err := StripMetadata(job)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(stripped.(*v1alpha1.ElasticTrainingJob).Annotations).To(And(
+		HaveLen(mostOfOthers), HaveKey("example.com/00"), HaveKey("example.com/15"), Not(HaveKey("a.long"))))
 }
