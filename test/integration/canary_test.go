@@ -68,6 +68,7 @@ func keepSecrets(in *testutil.Installation, s *testutil.Scenario, metrics string
 	Eventually(s.Fetch("refused")).Should(testutil.BeStalled(v1alpha1.ReasonRejected), "one is refused")
 	s.Fail("trains", 1, 3, "out of luck")
 	Eventually(s.Fetch("trains")).Should(testutil.HaveRestarts(1), "a worker is lost")
+	Eventually(s.Fetch("trains")).Should(testutil.Train(2), "and all have begun anew")
 
 	said := whatIsSaid(in, s, metrics)
 	Expect(said["the log"]).To(And(ContainSubstring(s.Namespace+"/trains"), ContainSubstring(`"level":"debug"`)), "it says all")

@@ -29,7 +29,7 @@ var _ = Describe("What users write", func() {
 		s.Submit(s.Job(name).Range(2, 2).Owner(hostile + strings.Repeat("é", 256-len([]rune(hostile)))).
 			Template(func(t *corev1.PodTemplateSpec) {
 				t.Labels = map[string]string{strings.Repeat("p", 63) + ".example/" + strings.Repeat("n", 63): strings.Repeat("v", 63)}
-				t.Annotations = map[string]string{"example.com/note": hostile + strings.Repeat("x", 100_000)}
+				t.Annotations = map[string]string{"example.com/note": hostile + strings.Repeat("x", 60_000)}
 				t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "a $(b); c", Value: hostile}}
 				t.Spec.Containers[0].Args = []string{hostile}
 			}))
