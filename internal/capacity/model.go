@@ -277,7 +277,9 @@ type ask struct {
 // compile looks up a worker's resources and the nodes that take it. Many gangs ask for the same.
 func (m *inventory) compile(s *Shape) *ask {
 	constraints, worker := s.keys()
-	if avoided := m.avoids.keyFor(s.Kin); avoided != "" {
+	if s.Unmodelled != "" {
+		worker += "\nunjudged"
+	} else if avoided := m.avoids.keyFor(s.Kin); avoided != "" {
 		worker += "\navoided " + avoided
 	}
 	known := m.asks[worker]
@@ -302,7 +304,10 @@ func (m *inventory) newAsk(s *Shape, constraints, key string) *ask {
 			return &ask{constraints: impossible}
 		}
 	}
-	a.nodes, a.rules = m.nodesFor(s, constraints), m.rulesOf(s)
+	a.nodes = m.nodesFor(s, constraints)
+	if s.Unmodelled == "" {
+		a.rules = m.rulesOf(s) // They cost much, and of a worker that is not judged only the nodes are asked for.
+	}
 	return a
 }
 

@@ -17,13 +17,14 @@ import (
 //	    together all of one domain; the scheduler chooses which, so the smallest that it could begin in counts
 //
 // However a scheduler fills domains under a spread, it ends at the same number: the domain with the least is full, or one more
-// would fit there. TestSpreadEndsWhereAnyOrderEnds tries orders.
+// would fit there. TestRulesEndWhereAnyOrderEnds tries orders.
 
 // rules are those of an ask against the pods that are on nodes.
 type rules struct {
 	kin *Kin
-	// blockers keep the worker out of their domain.
+	// blockers keep the worker out of their domain. onNode are their pods by node: there may be many, and one node is asked about.
 	blockers []blocker
+	onNode   map[*node][]*Pod
 	// helpers are the pods that the worker wants beside it; besides are the keys of the domains.
 	helpers []*Pod
 	besides []string
@@ -61,7 +62,7 @@ func (m *inventory) rulesOf(s *Shape) *rules {
 	if !k.hasRules() && m.avoids.keyFor(k) == "" {
 		return nil
 	}
-	r := &rules{kin: k, known: map[*Kin][]string{}, nodeBound: k.isNodeBound(), alone: len(k.Ports) > 0}
+	r := &rules{kin: k, known: map[*Kin][]string{}, onNode: map[*node][]*Pod{}, nodeBound: k.isNodeBound(), alone: len(k.Ports) > 0}
 	for i := range k.Apart {
 		switch t := &k.Apart[i]; {
 		case !t.meets(k):
@@ -91,7 +92,7 @@ func (m *inventory) rulesOf(s *Shape) *rules {
 // meet reads what a pod on a node means to the rules.
 func (r *rules) meet(p *Pod) {
 	for _, key := range r.kin.conflict(p.Kin) {
-		r.blockers = append(r.blockers, blocker{p, key})
+		r.blockers, r.onNode[p.on] = append(r.blockers, blocker{p, key}), append(r.onNode[p.on], p)
 		r.nodeBound = r.nodeBound && (key == "" || key == corev1.LabelHostname)
 	}
 	if r.helps(p.Kin) {
@@ -384,7 +385,7 @@ func (m *inventory) roomOn(a *ask, n *node, v view, limit int32) int32 {
 	if r == nil || fits == 0 {
 		return fits
 	}
-	if slices.ContainsFunc(r.blockers, func(b blocker) bool { return b.pod.on == n && !v.gone(b.pod) }) {
+	if slices.ContainsFunc(r.onNode[n], func(p *Pod) bool { return !v.gone(p) }) {
 		return 0
 	}
 	v.guests(func(g *guest) {

@@ -3,12 +3,14 @@ package capacity
 import corev1 "k8s.io/api/core/v1"
 
 // What the model does not cover, as people read it: "because it asks for ...". docs/concepts.md lists the same, and metric
-// tideline_unmodelled_pods counts the pods that wait with each.
+// tideline_unjudged_gangs counts the gangs that wait with each.
 const (
 	// ManyShapes is for a gang with more than MostShapes different pods.
 	ManyShapes = "pods of too many shapes"
 	// ManyRules is for pods whose places depend on each other by more than one rule about domains larger than a node.
 	ManyRules = "several rules about zones or racks"
+	// CrowdedRules is for a gang whose rules about other pods are not among those that LimitRules leaves.
+	CrowdedRules = "rules about other pods, and older gangs wait with as many other rules as are judged at once"
 	// RulesOfShapes is for a gang of several shapes of which one has a rule about domains larger than a node.
 	RulesOfShapes = "a rule about zones or racks for pods of several shapes"
 	// OneDomain is for a gang that must be in one domain together, of which only some have room for all of it.
@@ -40,8 +42,8 @@ const (
 // ListUnmodelled lists all that the model does not cover.
 func ListUnmodelled() []string {
 	return []string{
-		ManyShapes, ManyRules, RulesOfShapes, OneDomain, OwnLabels, SelectedNamespaces, LabelKeys, SpreadPolicies, DeviceClaims,
-		EphemeralVolumes, Shares, NoVolumeClaim, LeavingVolumeClaim, OpenVolumeClaim, SingleNodeVolume, LostVolume, NoRuntimeClass,
+		ManyShapes, ManyRules, CrowdedRules, RulesOfShapes, OneDomain, OwnLabels, SelectedNamespaces, LabelKeys, SpreadPolicies,
+		DeviceClaims, EphemeralVolumes, Shares, NoVolumeClaim, LeavingVolumeClaim, OpenVolumeClaim, SingleNodeVolume, LostVolume, NoRuntimeClass,
 	}
 }
 

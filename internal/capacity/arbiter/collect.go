@@ -110,9 +110,22 @@ func (a *Arbiter) collect(
 		c.addMerge(job)
 	}
 	c.collectClaims(bound)
+	c.limitRules()
 	c.collectFairClaims()
 	c.in.fairly = c.shareFairly
 	return c, nil
+}
+
+// limitRules bounds what gangs with rules about other pods cost. Of surplus that waits few claims are judged anyway.
+func (c *collector) limitRules() {
+	gangs := slices.Clone(c.in.preempted)
+	for _, d := range c.in.dockets {
+		gangs = append(gangs, d.Waiting...)
+	}
+	for i := range c.in.growers {
+		gangs = append(gangs, &c.in.growers[i].Gang)
+	}
+	capacity.LimitRules(gangs)
 }
 
 // newCollector returns a collector for an evaluation, or for those who only measure: profiles and metrics read beside the
@@ -377,7 +390,7 @@ func (c *collector) yieldsToOperator(job types.NamespacedName) bool {
 	return !c.served
 }
 
-// yieldsUnserved is true if the operator may delete the job's surplus for a gang for which Volcano evicts nobody.
+// yieldsUnserved is true if the operator may delete the job's surplus for a gang that Volcano makes no room for.
 func (c *collector) yieldsUnserved(job types.NamespacedName) bool {
 	j := c.jobs[job]
 	return j != nil && j.Spec.Elasticity.Shrink.Initiator != v1alpha1.ShrinkByScheduler
