@@ -15,6 +15,8 @@ type Future struct {
 	// Now is the time of the model, and Horizon how far the future is looked into.
 	Now     time.Time
 	Horizon time.Duration
+	// Stop ends the look into the future early, as if the horizon were reached; nil for never. It is asked at each end of a gang.
+	Stop func() bool
 }
 
 // ForeseeStart is after what time the gang asked is placed in a future, beside others that wait; false if it is not by the
@@ -34,13 +36,17 @@ func (m *Model) ForeseeStart(asked *Gang, others []*Gang, f Future) (after time.
 	then := foreseen{Model: m.clone(), future: f}
 	then.expectEnds(m.takesOf(asked))
 	then.emptyFor(asked)
-	waiting := append([]*Gang{asked}, others...)
-	SortGangs(waiting)
+	gangs := append([]*Gang{asked}, others...)
+	SortGangs(gangs)
+	waiting := make([]candidate, len(gangs))
+	for i, g := range gangs {
+		waiting[i] = candidate{g, g.gangKey()}
+	}
 	for {
 		if waiting = then.placeAll(waiting, asked); then.placed {
 			return then.now, true
 		}
-		if len(then.ends) == 0 || then.ends[0].at > f.Horizon {
+		if len(then.ends) == 0 || then.ends[0].at > f.Horizon || f.Stop != nil && f.Stop() {
 			return 0, false
 		}
 		then.nextEnd()
@@ -56,6 +62,13 @@ type foreseen struct {
 	ends []ending
 	// placed is true once the gang asked is.
 	placed bool
+}
+
+// candidate is a gang that waits. Gangs that ask for the same have the same key.
+type candidate struct {
+	*Gang
+
+	key string
 }
 
 // ending is a gang that ends.
@@ -101,21 +114,20 @@ func (f *foreseen) nextEnd() {
 }
 
 // placeAll places the gangs that fit, in order, and returns those that still wait.
-func (f *foreseen) placeAll(waiting []*Gang, asked *Gang) []*Gang {
-	var still []*Gang
+func (f *foreseen) placeAll(waiting []candidate, asked *Gang) []candidate {
+	still := waiting[:0]
 	full := map[string]bool{} // Who asks for the same as one that does not fit does not fit either.
-	for _, g := range waiting {
-		key := g.gangKey()
-		if full[key] || !f.fitsNow(g) {
-			full[key] = true
-			still = append(still, g)
+	for _, c := range waiting {
+		if full[c.key] || !f.fitsNow(c.Gang) {
+			full[c.key] = true
+			still = append(still, c)
 			continue
 		}
-		if g == asked {
+		if c.Gang == asked {
 			f.placed = true
 			return still
 		}
-		f.start(g)
+		f.start(c.Gang)
 	}
 	return still
 }

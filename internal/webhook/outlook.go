@@ -15,34 +15,30 @@ import (
 
 // Foreteller simulates when trainings that do not exist yet would start. *[arbiter.Arbiter] is one.
 type Foreteller interface {
-	EndedTrainings(ctx context.Context) ([]lifetime.Ended, error)
 	ForetellStart(
-		ctx context.Context, job *v1alpha1.ElasticTrainingJob, queue string, history *lifetime.History, now time.Time,
+		ctx context.Context, job *v1alpha1.ElasticTrainingJob, queue string, now time.Time,
 	) (*arbiter.Outlook, error)
 }
 
 // simulate is what the user of a dry run is told of a training that may be created: when it would start.
 func simulate(ctx context.Context, f Foreteller, job *v1alpha1.ElasticTrainingJob, queue string) []string {
-	ended, err := f.EndedTrainings(ctx)
-	if err != nil {
-		return []string{sayNoOutlook(err)}
+	switch outlook, err := f.ForetellStart(ctx, job, queue, time.Now()); {
+	case errors.Is(err, arbiter.ErrNotJudging):
+		return []string{"When this job would start is not known: the replica of the operator that answered does not lead, or has " +
+			"just begun. Ask again."}
+	case errors.Is(err, arbiter.ErrResting):
+		return []string{"When this job would start is not known: the operator simulates for others now. Ask again in ten seconds."}
+	case err != nil:
+		return []string{fmt.Sprintf("When this job would start is not known: %v. Ask again.", err)}
+	default:
+		return sayOutlook(outlook)
 	}
-	outlook, err := f.ForetellStart(ctx, job, queue, lifetime.NewHistory(ended), time.Now())
-	if err != nil {
-		return []string{sayNoOutlook(err)}
-	}
-	return sayOutlook(outlook)
 }
 
-func sayNoOutlook(err error) string {
-	if errors.Is(err, arbiter.ErrNotJudging) {
-		return "When this job would start is not known: the replica of the operator that answered does not lead, or has just " +
-			"begun. Ask again."
-	}
-	return fmt.Sprintf("When this job would start is not known: %v. Ask again.", err)
-}
+// fewFutures have no twentieth to leave out at either end.
+const fewFutures = 20
 
-// sayOutlook says when a training would start, at whose expense, and what that is from. It names nobody: the user may see
+// sayOutlook says when a training would start, at whose expense, and what that is from. It names no other job: the user may see
 // less than the operator.
 func sayOutlook(o *arbiter.Outlook) []string {
 	workers := text.FormatCount(o.Gang.Workers, "core worker")
@@ -57,9 +53,15 @@ func sayOutlook(o *arbiter.Outlook) []string {
 	case o.Surplus > 0 && o.Before == 0:
 		return []string{fmt.Sprintf("This job would start in about 2 minutes: %s of %s would leave for it.",
 			text.FormatCount(o.Surplus, "surplus worker"), text.FormatCount(o.Jobs, "other job"))}
+	case o.Futures == 0:
+		return []string{"When this job would start is not known: the cluster is too large to be simulated in a second."}
 	}
-	said := fmt.Sprintf("This job would start in %s. In 9 of 10 simulations it is between %s and %s.",
-		sayStart(o, 0.5), sayStart(o, 0.05), sayStart(o, 0.95))
+	share, first, last := "9 of 10 simulations", 0.05, 0.95
+	if o.Futures < fewFutures {
+		share, first, last = "All simulations that there was time for", 0, 1
+	}
+	said := fmt.Sprintf("This job would start in %s. %s have it start between %s and %s from now.",
+		sayStart(o, 0.5), share, sayStart(o, first), sayStart(o, last))
 	if o.Before > 0 {
 		said += fmt.Sprintf(" Before it in order: %s.", text.FormatCount(o.Before, "waiting gang"))
 	}

@@ -23,10 +23,8 @@ type foreteller struct {
 	queues  []string
 }
 
-func (f *foreteller) EndedTrainings(context.Context) ([]lifetime.Ended, error) { return nil, nil }
-
 func (f *foreteller) ForetellStart(
-	_ context.Context, _ *v1alpha1.ElasticTrainingJob, queue string, _ *lifetime.History, _ time.Time,
+	_ context.Context, _ *v1alpha1.ElasticTrainingJob, queue string, _ time.Time,
 ) (*arbiter.Outlook, error) {
 	f.queues = append(f.queues, queue)
 	return &f.outlook, f.err
@@ -84,22 +82,29 @@ func TestWhatIsSaidOfAStart(t *testing.T) {
 			[]string{"This job would never start: its 4 core workers do not fit, even if nothing else ran. At most 2 such pods would " +
 				"fit; short of 2 nvidia.com/gpu."},
 		},
+		"there was no time": {
+			arbiter.Outlook{Gang: gang, Before: 1},
+			[]string{"When this job would start is not known: the cluster is too large to be simulated in a second."},
+		},
 		"it waits": {
 			arbiter.Outlook{
-				Gang: gang, Before: 2, Futures: 10, Starts: starts(0, 4, 8, 33, 61, 62, 190, 191, 1600),
-				From: map[lifetime.Source]int{lifetime.FromTask: 3, lifetime.FromAll: 2},
+				Gang: gang, Before: 2, Futures: 20,
+				Starts: starts(0, 0, 1, 4, 5, 6, 8, 33, 61, 61, 62, 90, 91, 92, 190, 191, 1600),
+				From:   map[lifetime.Source]int{lifetime.FromTask: 3, lifetime.FromAll: 2},
 			},
 			[]string{
-				"This job would start in 1h. In 9 of 10 simulations it is between less than a minute and more than two weeks. " +
+				"This job would start in 1h. 9 of 10 simulations have it start between less than a minute and more than two weeks from " +
+					"now. " +
 					"Before it in order: 2 waiting gangs.",
-				"From 10 simulations, in which running jobs last as long as ended runs of the same task did. Jobs that come later, and " +
+				"From 20 simulations, in which running jobs last as long as ended runs of the same task did. Jobs that come later, and " +
 					"limits of the profile, are left out.",
 			},
 		},
 		"nothing is known of the others": {
 			arbiter.Outlook{Gang: gang, Before: 1, Futures: 1, Starts: starts(300), From: map[lifetime.Source]int{}},
 			[]string{
-				"This job would start in 5h. In 9 of 10 simulations it is between 5h and 5h. Before it in order: 1 waiting gang.",
+				"This job would start in 5h. All simulations that there was time for have it start between 5h and 5h from now. " +
+					"Before it in order: 1 waiting gang.",
 				"From 1 simulation, in which running jobs last with even odds as long again as they have run, because too few jobs have " +
 					"ended. Jobs that come later, and limits of the profile, are left out.",
 			},
@@ -107,7 +112,10 @@ func TestWhatIsSaidOfAStart(t *testing.T) {
 	} {
 		NewWithT(t).Expect(sayOutlook(&c.outlook)).To(Equal(c.says), name)
 	}
-	g := NewWithT(t)
-	g.Expect(sayNoOutlook(errors.New("the cache is not there"))).To(ContainSubstring("the cache is not there"))
-	g.Expect(sayNoOutlook(arbiter.ErrNotJudging)).To(ContainSubstring("does not lead"))
+	for err, says := range map[error]string{
+		errors.New("the cache is not there"): "the cache is not there", arbiter.ErrNotJudging: "does not lead",
+		arbiter.ErrResting: "simulates for others now",
+	} {
+		NewWithT(t).Expect(simulate(t.Context(), &foreteller{err: err}, nil, "")).To(ConsistOf(ContainSubstring(says)))
+	}
 }

@@ -83,7 +83,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		Eventually(func() string { return simulate(2) }).Should(
 			ContainSubstring("2 surplus workers of 1 other job would leave for it"))
 		Eventually(func() string { return simulate(3) }).Should(And(ContainSubstring("This job would start in "),
-			ContainSubstring("In 9 of 10 simulations"), ContainSubstring("too few jobs have ended")))
+			ContainSubstring("9 of 10 simulations"), ContainSubstring("too few jobs have ended")))
 		Eventually(func() string { return simulate(5) }).Should(ContainSubstring("would never start"))
 		Expect(s.Client.Get(s.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "b"}, &v1alpha1.ElasticTrainingJob{})).To(
 			MatchError(apierrors.IsNotFound, "IsNotFound"), "nothing was created")

@@ -81,8 +81,9 @@ type Arbiter struct {
 	mirror *mirror
 	pace   pace
 
-	// foretelling is held while futures are drawn, which takes a second of CPU.
+	// foretelling is held while futures are drawn. foretold is until when the arbiter then rests from it.
 	foretelling sync.Mutex
+	foretold    time.Time
 
 	mu sync.RWMutex
 	// watching says of each watch whether the mirror has all that there was; nil until the cluster is watched.

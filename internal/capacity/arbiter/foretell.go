@@ -3,6 +3,7 @@ package arbiter
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -19,14 +20,21 @@ import (
 const (
 	// mostFutures is how many futures are drawn, and drawTime for how long: of a large cluster fewer are.
 	mostFutures, drawTime = 100, time.Second
+	// A drawing that took longer than shortDraw is followed by a rest of restPerDraw times as long: any user may ask, so that all
+	// together take a tenth of a processor at most.
+	shortDraw, restPerDraw = 100 * time.Millisecond, 9
 	// farthest is how far a future is looked into.
 	farthest = 14 * 24 * time.Hour
 	// mostBefore bounds how many of the gangs that wait are placed in a future: those that come first.
 	mostBefore = 1000
 )
 
-// ErrNotJudging is for an arbiter that has judged nothing yet, as that of a replica that does not lead.
-var ErrNotJudging = errors.New("this replica of the operator does not judge who has room")
+var (
+	// ErrNotJudging is for an arbiter that has judged nothing yet, as that of a replica that does not lead.
+	ErrNotJudging = errors.New("this replica of the operator does not judge who has room")
+	// ErrResting is for an arbiter that foretells for others now, or has just done so for long.
+	ErrResting = errors.New("the operator simulates for others now")
+)
 
 // Outlook is when a training that does not exist yet would be placed.
 type Outlook struct {
@@ -39,7 +47,8 @@ type Outlook struct {
 	Surplus, Jobs int
 	// Before is how many gangs wait that come before it.
 	Before int
-	// Futures is how many were drawn, and Starts after what time it is placed in those in which it is within two weeks, ascending.
+	// Futures is how many were drawn; 0 if there was not time for one. Starts is after what time the training is placed in those in
+	// which it is within two weeks, ascending.
 	Futures int
 	Starts  []time.Duration
 	// From says how often lifetimes were drawn from each source, over the trainings that run.
@@ -55,15 +64,88 @@ func (o *Outlook) StartBy(part float64) (time.Duration, bool) {
 	return o.Starts[at], true
 }
 
-// EndedTrainings are the trainings that have ended and are still there.
-func (a *Arbiter) EndedTrainings(ctx context.Context) ([]lifetime.Ended, error) {
+// ForetellStart draws futures in which a training that does not exist yet joins a queue as of a time. It changes nothing, and
+// takes a second at most, without waiting: ErrResting, ErrNotJudging.
+func (a *Arbiter) ForetellStart(
+	ctx context.Context, job *v1alpha1.ElasticTrainingJob, queue string, now time.Time,
+) (*Outlook, error) {
+	began := a.now()
+	if !a.foretelling.TryLock() {
+		return nil, ErrResting
+	}
+	defer a.foretelling.Unlock()
+	if began.Before(a.foretold) {
+		return nil, ErrResting
+	}
+	o, f, err := a.sketch(ctx, job, queue, now)
+	if err != nil || f == nil {
+		return o, err
+	}
+	random := rand.New(rand.NewPCG(uint64(now.UnixNano()), 31)) //nolint:gosec // what is drawn is a simulation, and no secret
+	stop := func() bool { return a.now().Sub(began) >= drawTime || ctx.Err() != nil }
+	for o.Futures < mostFutures && !stop() {
+		after, placed := f.draw(random, now, stop)
+		if !placed && stop() {
+			break // Nothing is known of a future that was not looked at to its end.
+		}
+		o.Futures++
+		if placed {
+			o.Starts = append(o.Starts, after)
+		}
+	}
+	slices.Sort(o.Starts)
+	if took := a.now().Sub(began); took > shortDraw {
+		a.foretold = a.now().Add(restPerDraw * took)
+	}
+	return o, nil
+}
+
+// futures is what futures are drawn from.
+type futures struct {
+	model *capacity.Model
+	// variants is the gang asked about, on each model of accelerator that it may have. others wait.
+	variants, others []*capacity.Gang
+	lasts            map[types.NamespacedName]func(*rand.Rand) time.Duration
+}
+
+// sketch says what is known without a future, and returns what futures are drawn from; nil if none has to be. Afterwards nothing
+// of the mirror is read, which others wait for.
+func (a *Arbiter) sketch(
+	ctx context.Context, job *v1alpha1.ElasticTrainingJob, queue string, now time.Time,
+) (*Outlook, *futures, error) {
+	a.mu.RLock()
+	judged, waiting := a.judged, a.waiting
+	a.mu.RUnlock()
+	if !judged {
+		return nil, nil, ErrNotJudging
+	}
 	m, done, err := a.mirrored(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer done()
-	var all []lifetime.Ended
-	for key, job := range m.jobs {
+	c := a.newCollector(m, now)
+	snapshot := c.snapshot(ctx)
+	for i := range snapshot.Queues {
+		snapshot.Queues[i].Allocated = maps.Clone(snapshot.Queues[i].Allocated) // The mirror goes on to count.
+	}
+	o, f := &Outlook{From: map[lifetime.Source]int{}}, &futures{model: capacity.New(snapshot), variants: c.variantsOf(job, queue)}
+	o.Gang = *f.variants[0]
+	if o.Answer = f.model.Ask(&o.Gang); o.Answer.Unknown != "" {
+		return o, nil, nil
+	}
+	if o.Never = f.model.CeilingFor(&o.Gang); o.Never != nil {
+		return o, nil, nil
+	}
+	o.noteVictims(f.model.FindVictims(&o.Gang, c.surplusLeaves))
+	f.others = o.othersOf(waiting)
+	f.lasts = c.lifetimes(lifetime.NewHistory(c.endedTrainings()), f.others, o.From)
+	return o, f, nil
+}
+
+// endedTrainings are the trainings that have ended and are still there.
+func (c *collector) endedTrainings() (all []lifetime.Ended) {
+	for key, job := range c.jobs {
 		st := &job.Status
 		if st.CompletionTime == nil || st.StartTime == nil {
 			continue
@@ -73,54 +155,7 @@ func (a *Arbiter) EndedTrainings(ctx context.Context) ([]lifetime.Ended, error) 
 			Lasted: st.CompletionTime.Sub(st.StartTime.Time),
 		})
 	}
-	return all, nil
-}
-
-// ForetellStart draws futures in which a training that does not exist yet joins a queue as of a time, with lifetimes from
-// history. It changes nothing, and takes a second at most, in which other calls wait.
-func (a *Arbiter) ForetellStart(
-	ctx context.Context, job *v1alpha1.ElasticTrainingJob, queue string, history *lifetime.History, now time.Time,
-) (*Outlook, error) {
-	a.foretelling.Lock()
-	defer a.foretelling.Unlock()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	a.mu.RLock()
-	judged, waiting := a.judged, a.waiting
-	a.mu.RUnlock()
-	if !judged {
-		return nil, ErrNotJudging
-	}
-	m, done, err := a.mirrored(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	c := a.newCollector(m, now)
-	o := &Outlook{From: map[lifetime.Source]int{}}
-	variants := c.variantsOf(job, queue)
-	o.Gang = *variants[0]
-	model := capacity.New(c.snapshot(ctx))
-	o.Answer = model.Ask(&o.Gang)
-	if o.Answer.Unknown != "" {
-		return o, nil
-	}
-	if o.Never = model.CeilingFor(&o.Gang); o.Never != nil {
-		return o, nil
-	}
-	o.noteVictims(model.FindVictims(&o.Gang, c.surplusLeaves))
-	others := o.othersOf(waiting)
-	lasts := c.lifetimes(history, others, o.From)
-	random := rand.New(rand.NewPCG(uint64(now.UnixNano()), 31)) //nolint:gosec // what is drawn is a simulation, and no secret
-	for began := time.Now(); o.Futures < mostFutures && time.Since(began) < drawTime && ctx.Err() == nil; o.Futures++ {
-		f := capacity.Future{Now: now, Horizon: farthest, Lasts: drawOnce(lasts, random)}
-		if after, placed := foresee(model, variants, others, f); placed {
-			o.Starts = append(o.Starts, after)
-		}
-	}
-	slices.Sort(o.Starts)
-	return o, nil
+	return all
 }
 
 // variantsOf is the core of a training that does not exist yet, once for each model of accelerator that it may have.
@@ -195,30 +230,22 @@ func (c *collector) lifetimes(
 	return all
 }
 
-// drawOnce draws the lifetime of each gang once. One of which nothing is known stays.
-func drawOnce(
-	lasts map[types.NamespacedName]func(*rand.Rand) time.Duration, random *rand.Rand,
-) func(types.NamespacedName) time.Duration {
-	return func(of types.NamespacedName) time.Duration {
-		if draw := lasts[of]; draw != nil {
-			return draw(random)
-		}
-		return farthest + 1
-	}
-}
-
-// foresee is when the first of the variants is placed.
-func foresee(m *capacity.Model, variants, others []*capacity.Gang, f capacity.Future) (first time.Duration, placed bool) {
+// draw draws one future, and says when the first of the variants is placed in it. For each gang one lifetime is drawn; a gang
+// without one stays.
+func (f *futures) draw(random *rand.Rand, now time.Time, stop func() bool) (first time.Duration, placed bool) {
 	drawn := map[types.NamespacedName]time.Duration{}
-	lasts := f.Lasts
-	f.Lasts = func(of types.NamespacedName) time.Duration { // All variants are asked about one future.
+	lasts := func(of types.NamespacedName) time.Duration { // All variants are asked about one future.
 		if _, known := drawn[of]; !known {
-			drawn[of] = lasts(of)
+			drawn[of] = farthest + 1
+			if draw := f.lasts[of]; draw != nil {
+				drawn[of] = draw(random)
+			}
 		}
 		return drawn[of]
 	}
-	for _, g := range variants {
-		if after, fits := m.ForeseeStart(g, others, f); fits && (!placed || after < first) {
+	for _, g := range f.variants {
+		after, fits := f.model.ForeseeStart(g, f.others, capacity.Future{Now: now, Horizon: farthest, Lasts: lasts, Stop: stop})
+		if fits && (!placed || after < first) {
 			first, placed = after, true
 		}
 	}

@@ -1,7 +1,7 @@
 package arbiter
 
 import (
-	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,19 +14,20 @@ import (
 )
 
 // begun has a job run for an hour.
-func begun(j *v1alpha1.ElasticTrainingJob) *v1alpha1.ElasticTrainingJob {
+func begun(j *v1alpha1.ElasticTrainingJob) {
 	since := metav1.NewTime(now.Add(-time.Hour))
 	j.Status.StartTime, j.Status.RunningSince = &since, &since
-	return j
 }
 
-// lastingHours is a history in which every job lasted for so many hours.
-func lastingHours(hours int) *lifetime.History {
-	ended := make([]lifetime.Ended, 5)
-	for i := range ended {
-		ended[i] = lifetime.Ended{Namespace: "ads", Task: "x", Queue: "default", At: now, Lasted: time.Duration(hours) * time.Hour}
+// ended adds jobs that have ended, and that lasted for so long.
+func (s *fixture) ended(number int, lasted time.Duration) {
+	since, until := metav1.NewTime(now.Add(-lasted)), metav1.NewTime(now)
+	for i := range number {
+		j := &v1alpha1.ElasticTrainingJob{}
+		j.Namespace, j.Name, j.Spec.Task = "ads", fmt.Sprint("ended-", i), "old"
+		j.Status.Queue, j.Status.StartTime, j.Status.CompletionTime = "default", &since, &until
+		s.objects = append(s.objects, j)
 	}
-	return lifetime.NewHistory(ended)
 }
 
 func TestWhenAJobThatDoesNotExistYetWouldStart(t *testing.T) {
@@ -67,15 +68,16 @@ func TestWhenAJobThatDoesNotExistYetWouldStart(t *testing.T) {
 			s := newFixture(t)
 			s.served = true
 			c.holds(s)
+			s.ended(5, 3*time.Hour)
 			asked := s.job("new", c.workers, 0)
 			s.objects = s.objects[:len(s.objects)-1]
 			a := s.arbiter()
 			asked.Spec.MinReplicas, asked.Status = c.workers, v1alpha1.ElasticTrainingJobStatus{}
-			_, err := a.ForetellStart(t.Context(), asked, "default", lastingHours(3), now)
+			_, err := a.ForetellStart(t.Context(), asked, "default", now)
 			g.Expect(err).To(MatchError(ErrNotJudging), "a replica that does not lead knows nobody who waits")
 			_, err = a.evaluate(t.Context(), now)
 			g.Expect(err).NotTo(HaveOccurred())
-			o, err := a.ForetellStart(t.Context(), asked, "default", lastingHours(3), now)
+			o, err := a.ForetellStart(t.Context(), asked, "default", now)
 			g.Expect(err).NotTo(HaveOccurred())
 			c.check(g, o)
 			if c.starts < 0 {
@@ -89,25 +91,70 @@ func TestWhenAJobThatDoesNotExistYetWouldStart(t *testing.T) {
 	}
 }
 
-func TestEndedTrainingsAreLearntFrom(t *testing.T) {
+func TestOnlyWhatRanAndHasEndedIsLearntFrom(t *testing.T) {
 	g := NewWithT(t)
 	s := newFixture(t)
-	done := begun(s.job("done", 2, 0))
-	done.Spec.Task, done.Status.CompletionTime = "ctr", ptr.To(metav1.NewTime(now))
+	s.ended(1, time.Hour)
 	begun(s.job("runs", 2, 2))
 	s.job("never-began", 2, 0).Status.CompletionTime = ptr.To(metav1.NewTime(now))
-	ended, err := s.arbiter().EndedTrainings(t.Context())
+	a := s.arbiter()
+	m, done, err := a.mirrored(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(ended).To(HaveLen(1))
-	g.Expect(ended[0].At.Equal(now)).To(BeTrue())
-	ended[0].At = now
-	g.Expect(ended).To(Equal([]lifetime.Ended{{Namespace: "ads", Task: "ctr", Queue: "default", At: now, Lasted: time.Hour}}))
+	defer done()
+	learnt := a.newCollector(m, now).endedTrainings()
+	g.Expect(learnt).To(HaveLen(1))
+	g.Expect(learnt[0].At.Equal(now)).To(BeTrue())
+	learnt[0].At = now
+	g.Expect(learnt).To(Equal([]lifetime.Ended{{Namespace: "ads", Task: "old", Queue: "default", At: now, Lasted: time.Hour}}))
 }
 
-func TestWhoHasGivenUpIsToldNothing(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+// Any user may ask, as often as requests are sent.
+func TestWhoAsksOftenTakesATenthOfAProcessor(t *testing.T) {
+	g := NewWithT(t)
 	s := newFixture(t)
-	_, err := s.arbiter().ForetellStart(ctx, s.job("new", 2, 0), "default", lifetime.NewHistory(nil), now)
-	NewWithT(t).Expect(err).To(MatchError(context.Canceled))
+	s.job("a", 8, 8)
+	s.ended(5, time.Hour)
+	a := s.arbiter()
+	_, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	clock, asked := now, s.job("new", 6, 0)
+	asked.Spec.MinReplicas = 6
+	a.now = func() time.Time { // Each look at the clock takes a while, as in a large cluster.
+		clock = clock.Add(50 * time.Millisecond)
+		return clock
+	}
+	o, err := a.ForetellStart(t.Context(), asked, "default", now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(o.Futures).To(And(BeNumerically(">", 0), BeNumerically("<", mostFutures)), "a second is all")
+	_, err = a.ForetellStart(t.Context(), asked, "default", now)
+	g.Expect(err).To(MatchError(ErrResting))
+	clock = clock.Add(2 * restPerDraw * drawTime)
+	_, err = a.ForetellStart(t.Context(), asked, "default", now)
+	g.Expect(err).NotTo(HaveOccurred())
+	a.foretelling.Lock()
+	defer a.foretelling.Unlock()
+	clock = clock.Add(time.Hour)
+	_, err = a.ForetellStart(t.Context(), asked, "default", now)
+	g.Expect(err).To(MatchError(ErrResting), "while it foretells for others")
+}
+
+// BenchmarkForetell is what one simulation costs where 10,000 jobs run on 5,000 nodes and 2,000 wait.
+func BenchmarkForetell(b *testing.B) {
+	a := newScene(2000, false).arbiter(b.Context())
+	if _, err := a.evaluate(b.Context(), now); err != nil {
+		b.Fatal(err)
+	}
+	s := newFixture(&testing.T{})
+	asked := s.job("new", 8, 0)
+	asked.Spec.Template.Spec.NodeSelector = map[string]string{"gpu": "a100"}
+	drawn := 0
+	for b.Loop() {
+		a.foretold = time.Time{}
+		o, err := a.ForetellStart(b.Context(), asked, "queue-01", now)
+		if err != nil {
+			b.Fatal(err)
+		}
+		drawn += o.Futures
+	}
+	b.ReportMetric(float64(drawn)/float64(b.N), "futures/op")
 }

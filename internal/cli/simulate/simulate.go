@@ -34,7 +34,7 @@ const long = `Says when ElasticTrainingJobs of a file would start, and at whose 
 API server for a dry run, as the user of your kubeconfig, who needs the right to create the job. kubectl says the same:
 kubectl apply --dry-run=server -f FILE. What the API server would refuse is refused in its words.
 
-The operator draws 100 futures. In each, jobs that run last as long as others did that have ended, and gangs that wait
+The operator draws up to 100 futures. In each, jobs that run last as long as others did that have ended, and gangs that wait
 come in their order. Jobs that come later, and limits of the profile on what its jobs may hold, are left out.
 
 Exit code: 0 when all may be created; 1 when one may not, and why is on standard error; 2 when the command is wrong.`
