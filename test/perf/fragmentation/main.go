@@ -39,8 +39,8 @@ func main() {
 }
 
 func run(ctx context.Context, nodesFile, podsFile string, seeds int, commit, page string) error {
-	if seeds < 2 || seeds > len(student) {
-		return fmt.Errorf("-seeds is %d: give 2 to %d", seeds, len(student))
+	if seeds < 2 || seeds > benchmark.MostSeeds {
+		return fmt.Errorf("-seeds is %d: give 2 to %d", seeds, benchmark.MostSeeds)
 	}
 	nodes, err1 := readFile(nodesFile, nodeColumns)
 	pods, err2 := readFile(podsFile, podColumns)

@@ -2,8 +2,9 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strings"
+
+	"github.com/tideline-io/tideline/test/testutil/benchmark"
 )
 
 // column is a figure of the page.
@@ -46,22 +47,6 @@ func tables(commit string, results []result) string {
 }
 
 func say(form string, values []float64) string {
-	middle, half := interval(values)
+	middle, half := benchmark.MeanInterval(values)
 	return fmt.Sprintf(form+" ± "+form, middle, half)
-}
-
-// student are quantiles 0.975 of Student's t, by degrees of freedom, from a table.
-var student = []float64{0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365}
-
-// interval is the mean and half of the 95 % interval of it.
-func interval(values []float64) (middle, half float64) {
-	n := float64(len(values))
-	for _, v := range values {
-		middle += v / n
-	}
-	squares := 0.0
-	for _, v := range values {
-		squares += (v - middle) * (v - middle)
-	}
-	return middle, student[len(values)-1] * math.Sqrt(squares/(n-1)/n)
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/tideline-io/tideline/test/testutil/benchmark"
 )
 
 // tables writes the results as Markdown.
@@ -83,22 +85,6 @@ func ratio(a, b []result) string {
 	for i := range a {
 		logs = append(logs, math.Log(goodDevices(a[i])/goodDevices(b[i])))
 	}
-	middle, half := interval(logs)
+	middle, half := benchmark.MeanInterval(logs)
 	return fmt.Sprintf("%.3f (%.3f to %.3f)", math.Exp(middle), math.Exp(middle-half), math.Exp(middle+half))
-}
-
-// studentsT is the 97.5 % quantile of Student's t distribution with 15 degrees of freedom: one less than there are seeds.
-const studentsT = 2.131
-
-// interval returns the mean of values and half of its 95 % interval.
-func interval(values []float64) (middle, half float64) {
-	for _, v := range values {
-		middle += v / float64(len(values))
-	}
-	squares := 0.0
-	for _, v := range values {
-		squares += (v - middle) * (v - middle)
-	}
-	n := float64(len(values))
-	return middle, studentsT * math.Sqrt(squares/(n-1)/n)
 }

@@ -35,7 +35,7 @@ func drawing(results []result) string {
 			if with.times == 0 {
 				continue
 			}
-			middle, _ := interval(values(choose(results, c, s), func(s summary) float64 { return s.late }))
+			middle, _ := benchmark.MeanInterval(values(choose(results, c, s), func(s summary) float64 { return s.late }))
 			points = append(points, benchmark.Point{across(with.times), rise(middle)})
 			if s == 0 {
 				d.Text(across(with.times), above+panelHeight+16, "middle", fmt.Sprint(with.times))

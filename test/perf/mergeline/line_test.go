@@ -26,10 +26,6 @@ func TestWorkloadIsTheSameForAll(t *testing.T) {
 	g.Expect(w.duration(5, 7)).NotTo(Equal(w.duration(5, 8)))
 }
 
-func TestIntervalsAreForTheNumberOfSeeds(t *testing.T) {
-	NewWithT(t).Expect(seeds).To(HaveLen(8), "studentsT is for 7 degrees of freedom")
-}
-
 // All tiers of the workload must be able to run: figures of a line in which some never do would mean nothing.
 func TestEveryModelOfTheLineIsMerged(t *testing.T) {
 	w := twoLarge(1)

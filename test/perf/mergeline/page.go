@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tideline-io/tideline/test/testutil/benchmark"
 )
 
 // columns are what the tables tell of each subject.
@@ -58,16 +60,16 @@ func writeTable(b *strings.Builder, c int, results []result) {
 		of := choose(results, c, s)
 		fmt.Fprintf(b, "| %s |", subjects[s].name)
 		for _, column := range columns {
-			middle, half := interval(values(of, column.of))
+			middle, half := benchmark.MeanInterval(values(of, column.of))
 			fmt.Fprintf(b, " "+column.as+" ± "+column.as+" |", middle, half)
 		}
 		if s < plainLine {
 			b.WriteString(" | |\n")
 			continue
 		}
-		p50, _ := interval(values(of, func(s summary) float64 { return s.delay50 }))
-		p99, _ := interval(values(of, func(s summary) float64 { return s.delay99 }))
-		went, _ := interval(values(of, func(s summary) float64 { return s.ahead }))
+		p50, _ := benchmark.MeanInterval(values(of, func(s summary) float64 { return s.delay50 }))
+		p99, _ := benchmark.MeanInterval(values(of, func(s summary) float64 { return s.delay99 }))
+		went, _ := benchmark.MeanInterval(values(of, func(s summary) float64 { return s.ahead }))
 		fmt.Fprintf(b, " %.0f | %.0f, %.0f, %.0f |\n", went, p50, p99, most(values(of, func(s summary) float64 { return s.delayMost })))
 	}
 }
@@ -100,7 +102,7 @@ func writePairs(b *strings.Builder, c int, results []result) {
 			for i := range x {
 				less = append(less, column.of(x[i].summary)-pair.part*column.of(y[i].summary))
 			}
-			middle, half := interval(less)
+			middle, half := benchmark.MeanInterval(less)
 			fmt.Fprintf(b, " "+column.as+" ± "+column.as+" |", middle, half)
 		}
 		b.WriteString("\n")

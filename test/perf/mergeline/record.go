@@ -103,19 +103,3 @@ func quantile(of []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(of))
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
-
-// studentsT is the 97.5 % quantile of Student's t distribution with 7 degrees of freedom: one less than there are seeds.
-const studentsT = 2.365
-
-// interval returns the mean of values and half of its 95 % interval.
-func interval(values []float64) (middle, half float64) {
-	n := float64(len(values))
-	for _, v := range values {
-		middle += v / n
-	}
-	squares := 0.0
-	for _, v := range values {
-		squares += (v - middle) * (v - middle)
-	}
-	return middle, studentsT * math.Sqrt(squares/(n-1)/n)
-}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -102,7 +101,7 @@ func goodputOver(a, b []result) string {
 			}
 		}
 	}
-	middle, half := interval(ratios)
+	middle, half := benchmark.MeanInterval(ratios)
 	switch {
 	case len(ratios) == 0:
 		return ""
@@ -118,31 +117,12 @@ func (c column) write(of []result) string {
 	for i := range of {
 		values = append(values, c.scale*c.value(&of[i]))
 	}
-	middle, half := interval(values)
+	middle, half := benchmark.MeanInterval(values)
 	text := fmt.Sprintf(c.form, middle)
 	if len(values) > 1 {
 		text += " ± " + fmt.Sprintf(c.form, half)
 	}
 	return text
-}
-
-// student are quantiles 0.975 of Student's t, by degrees of freedom, from a table.
-var student = []float64{0, 12.706, 4.303, 3.182, 2.776}
-
-// interval is the mean and half of the 95 % interval of it; of one value the half is 0.
-func interval(values []float64) (middle, half float64) {
-	n := float64(len(values))
-	for _, v := range values {
-		middle += v / n
-	}
-	if n < 2 {
-		return middle, 0
-	}
-	squares := 0.0
-	for _, v := range values {
-		squares += (v - middle) * (v - middle)
-	}
-	return middle, student[len(values)-1] * math.Sqrt(squares/(n-1)/n)
 }
 
 // writePage writes what a file of results has into a page.

@@ -40,3 +40,20 @@ func TestResultsStandBetweenTheirMarks(t *testing.T) {
 	g.Expect(os.ReadFile(filepath.Join(filepath.Dir(page), "x.svg"))).To(ContainSubstring(`viewBox="0 0 1 2"`))
 	g.Expect(WriteResults(page, "make y", "new", nil)).NotTo(Succeed(), "the page has no such marks")
 }
+
+func TestIntervalsOfMeans(t *testing.T) {
+	g := NewWithT(t)
+	for values, want := range map[[3]float64][2]float64{
+		{1, 1, 1}: {1, 0}, {1, 2, 3}: {2, 2.484}, // 4.303 times the deviation of 1 over the root of 3
+	} {
+		middle, half := MeanInterval(values[:])
+		g.Expect([]float64{middle, half}).To(HaveExactElements(
+			BeNumerically("~", want[0], 1e-9), BeNumerically("~", want[1], 1e-3)))
+	}
+	middle, half := MeanInterval([]float64{3})
+	g.Expect([]float64{middle, half}).To(Equal([]float64{3, 0}))
+	most := make([]float64, MostSeeds)
+	most[0] = 1
+	_, half = MeanInterval(most)
+	g.Expect(half).To(BeNumerically(">", 0), "the table is long enough")
+}
