@@ -43,7 +43,8 @@ const (
 func ListUnmodelled() []string {
 	return []string{
 		ManyShapes, ManyRules, CrowdedRules, RulesOfShapes, OneDomain, OwnLabels, SelectedNamespaces, LabelKeys, SpreadPolicies,
-		DeviceClaims, EphemeralVolumes, Shares, NoVolumeClaim, LeavingVolumeClaim, OpenVolumeClaim, SingleNodeVolume, LostVolume, NoRuntimeClass,
+		DeviceClaims, EphemeralVolumes, Shares, NoVolumeClaim, LeavingVolumeClaim, OpenVolumeClaim, SingleNodeVolume,
+		LostVolume, NoRuntimeClass,
 	}
 }
 

@@ -68,9 +68,12 @@ func (p *planner) callAhead(line []*merge) {
 		return
 	}
 	for _, t := range line[1:] {
+		if t.hasStoreTrouble() {
+			continue
+		}
 		ahead := t.aheadOf(head.state)
 		switch {
-		case ahead == nil || t.hasStoreTrouble():
+		case ahead == nil:
 			continue
 		case t.needsSighting():
 			t.d.ReadStore = true
@@ -114,13 +117,18 @@ func (t *state) aheadOf(head *state) *v1alpha1.MergeAhead {
 	if !fits.HeadAt.IsZero() {
 		because.HeadTime = timePointer(fits.HeadAt)
 	}
-	if end := t.p.now.Add(t.longestRun()); !end.After(fits.HeadAt) {
+	// A merge that was not placed goes ahead after a pause, if its run then still ends in time.
+	start := t.p.now
+	if retry := t.st.AheadRetryTime; retry != nil && retry.After(start) {
+		start = retry.Time
+	}
+	if end := start.Add(t.longestRun()); !end.After(fits.HeadAt) {
 		because.EndTime = timePointer(end)
 	} else if !fits.Spare {
 		return nil
 	}
-	if retry := t.st.AheadRetryTime; retry != nil && t.p.now.Before(retry.Time) {
-		t.p.wakeAt(retry.Time)
+	if start.After(t.p.now) {
+		t.p.wakeAt(start)
 		return nil
 	}
 	return because

@@ -140,6 +140,36 @@ func TestMergeThatIsNotPlacedAtOnceStandsBack(t *testing.T) {
 	g.Expect(small.status().Reason).To(Equal(v1alpha1.ReasonMerging))
 }
 
+func TestMergeThatStoodBackIsLookedAtAgainOnlyIfItMayGoAheadThen(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes   time.Duration
+		trouble *Trouble
+		again   time.Duration
+	}{
+		"it still ends in time":    {takes: 40 * time.Minute, again: aheadPause},
+		"it would end too late":    {takes: 55 * time.Minute},
+		"its store cannot be read": {takes: 40 * time.Minute, trouble: &Trouble{Reason: v1alpha1.ReasonStoreUnreachable}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w, _ := heldUp(t)
+			small := w.joins("small", 3, c.takes)
+			small.unplaceable = true
+			w.settle()
+			w.now = w.now.Add(aheadTimeout)
+			w.settle()
+			g.Expect(small.status().Summary).To(Equal("Queued (2 of 2)"))
+			small.sighting.Trouble = c.trouble
+			at := w.plan().RequeueAfter
+			if c.again > 0 {
+				g.Expect(at).To(Equal(c.again))
+			} else {
+				g.Expect(at).To(BeNumerically(">", aheadPause))
+			}
+		})
+	}
+}
+
 func TestMergeStandsBackOnceTheHeadHasRoom(t *testing.T) {
 	g := NewWithT(t)
 	w, head := heldUp(t)
