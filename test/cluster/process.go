@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -148,18 +149,33 @@ func (p *Process) lastLog() []byte {
 	return []byte(strings.Join(out, "\n"))
 }
 
+// Ports are taken from below those that Linux and macOS give to outgoing connections
+// (net.ipv4.ip_local_port_range begins at 32768). Otherwise one of these may have a
+// free port before the program listens for which it was chosen.
+const (
+	firstPort = 20_000
+	portRange = 12_000
+)
+
 // FreePorts returns n different ports of the loopback interface on which nobody
-// listens now.
+// listens now, from 20000 to 31999.
 func FreePorts(n int) ([]int, error) {
 	var ports []int
 	var listeners []net.Listener
-	var err error
-	for len(ports) < n && err == nil {
-		var l net.Listener
-		if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
-			listeners = append(listeners, l)
-			ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	var refused error
+	for tries := 0; len(ports) < n && tries < 100+10*n; tries++ {
+		port := firstPort + rand.IntN(portRange)
+		l, err := net.Listen("tcp", Address(port))
+		if err != nil {
+			refused = err
+			continue
 		}
+		listeners = append(listeners, l)
+		ports = append(ports, port)
+	}
+	var err error
+	if len(ports) < n {
+		err = refused
 	}
 	// Closed at the end only: a port that is held is not handed out twice.
 	for _, l := range listeners {

@@ -36,7 +36,7 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 	var metrics string
 	BeforeAll(func(ctx SpecContext) {
 		var err error
-		metrics, err = testutil.FreeAddress(ctx)
+		metrics, err = testutil.FreeAddress()
 		Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
 		in = shared.Own(ctx, cluster.Options{GPUNodes: -1, NoVolcano: true}, "--resync-period=10h",
 			"--metrics-bind-address="+metrics, "--metrics-secure=false")

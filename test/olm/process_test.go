@@ -66,9 +66,9 @@ func newProcess(ctx context.Context, c client.Client, dir string) *process {
 
 	certificates := folders[config.DefaultConfiguration().Webhooks.Certificates.Directory]
 	Expect(certificates).NotTo(BeEmpty(), "OLM's certificate is mounted where the operator looks for it")
-	probes, err := testutil.FreeAddress(ctx)
+	probes, err := testutil.FreeAddress()
 	Expect(err).NotTo(HaveOccurred(), "there is a port for probes")
-	p.webhooks, err = testutil.FreeAddress(ctx)
+	p.webhooks, err = testutil.FreeAddress()
 	Expect(err).NotTo(HaveOccurred(), "there is a port for the webhooks")
 	p.probe = "http://" + probes + container.ReadinessProbe.HTTPGet.Path
 	args, named := strings.CutPrefix(args, "run\n")

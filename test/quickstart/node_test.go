@@ -101,7 +101,7 @@ func (n *node) start(ctx context.Context, pod *corev1.Pod) {
 	}
 	Expect(pod.Spec.Containers[0].Args[0]).To(Equal("run"), "its Deployment names the command")
 	args := n.mount(ctx, pod, slices.Clone(pod.Spec.Containers[0].Args[1:]))
-	address, err := testutil.FreeAddress(ctx)
+	address, err := testutil.FreeAddress()
 	Expect(err).NotTo(HaveOccurred(), "there is a port for the webhooks")
 	_, port, err := net.SplitHostPort(address)
 	Expect(err).NotTo(HaveOccurred(), "the address has a port")

@@ -17,17 +17,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/cluster"
 )
 
 // FreeAddress is an address of this machine at which nobody listens now. It has a name, because the operator's certificate is
 // for names.
-func FreeAddress(ctx context.Context) (string, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "localhost:0")
+func FreeAddress() (string, error) {
+	ports, err := cluster.FreePorts(1)
 	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+		return "", err
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	return net.JoinHostPort("localhost", strconv.Itoa(port)), listener.Close()
+	return net.JoinHostPort("localhost", strconv.Itoa(ports[0])), nil
 }
 
 // Webhooks are the webhook configurations as the kustomization of config/webhook makes them.

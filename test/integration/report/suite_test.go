@@ -85,7 +85,7 @@ func begin(ctx context.Context, past func(*fixture) []ledger.Entries, settings .
 	f.post, err = post.Serve(ctx, post.Options{})
 	Expect(err).NotTo(HaveOccurred(), "there is a server for mail")
 	DeferCleanup(func() { f.post.Close() })
-	f.metrics, err = testutil.FreeAddress(ctx)
+	f.metrics, err = testutil.FreeAddress()
 	Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
 	Expect(client.IgnoreAlreadyExists(f.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "asker"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "system:auth-delegator"},

@@ -47,7 +47,7 @@ var _ = Describe("500 jobs that come at once", func() {
 		for i := range nodes {
 			Expect(in.AddNode(ctx, testutil.NewNode(fmt.Sprintf("n%03d", i), "all", gpusPerNode))).To(Succeed())
 		}
-		address, err := testutil.FreeAddress(ctx)
+		address, err := testutil.FreeAddress()
 		Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
 		program, former := "", false
 		if root := os.Getenv("TIDELINE_ROOT"); root != "" {

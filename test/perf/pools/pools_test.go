@@ -39,7 +39,7 @@ func TestPools(t *testing.T) {
 var _ = Describe("5,000 merges in 50 pools", Ordered, func() {
 	It("are decided on in less than 100 ms a pool, and written nothing at rest", func(ctx SpecContext) {
 		stores := GinkgoT().TempDir()
-		address, err := testutil.FreeAddress(ctx)
+		address, err := testutil.FreeAddress()
 		Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
 		GinkgoT().Setenv("CGO_ENABLED", "0") // The figures are those of the operator without the race detector.
 		in, err := testutil.Prepare(ctx, cluster.Options{Log: GinkgoWriter})

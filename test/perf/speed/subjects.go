@@ -71,7 +71,7 @@ func startTideline(ctx context.Context, r *run) error {
 		return err
 	}
 	var err error
-	if r.pprof, err = testutil.FreeAddress(ctx); err != nil {
+	if r.pprof, err = testutil.FreeAddress(); err != nil {
 		return err
 	}
 	operator, err := testutil.StartOperator(ctx, testutil.OperatorOptions{
