@@ -35,12 +35,15 @@ const (
 	atOnce = 2
 	// cookieName is the cookie that holds the token of who signed in. Browsers keep at most 4 kB.
 	cookieName, mostToken = "__Secure-tideline-console", 3800
-	policy                = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	policy                = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; " +
+		"script-src 'self'; connect-src 'self'"
 )
 
 var (
 	//go:embed page.css
 	style string
+	//go:embed live.js
+	script string
 	//go:embed pages.html.tmpl
 	pagesText string
 	pages     = template.Must(template.New("pages").Parse(pagesText))
@@ -55,6 +58,9 @@ type Server struct {
 	log    logr.Logger
 	origin *http.CrossOriginProtection
 	slots  chan struct{}
+	// streams are the pages that are followed, and pace is how long each waits until it is made again.
+	streams *streams
+	pace    func(followed int, took time.Duration) time.Duration
 }
 
 // pastOf is what is on record about a training.
@@ -65,7 +71,7 @@ func newServer(
 ) *Server {
 	return &Server{
 		guard: g, gather: gather, past: past, cfg: cfg, log: log,
-		origin: http.NewCrossOriginProtection(), slots: make(chan struct{}, atOnce),
+		origin: http.NewCrossOriginProtection(), slots: make(chan struct{}, atOnce), streams: newStreams(), pace: pace,
 	}
 }
 
@@ -94,6 +100,9 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, claims *claimcache.Reade
 	}
 	h := &historian{open: open, cfg: cfg, log: log}
 	s := newServer(&guard{api: mgr.GetClient()}, g.now, h.past, cfg, log)
+	if err := mgr.Add(s.streams); err != nil {
+		return err
+	}
 	return mgr.AddMetricsServerExtraHandler(view.Root, s)
 }
 
@@ -140,18 +149,33 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case path == "page.css":
 		head.Set("Content-Type", "text/css; charset=utf-8")
 		http.ServeContent(w, req, "", time.Time{}, strings.NewReader(style))
+	case path == "live.js":
+		head.Set("Content-Type", "text/javascript; charset=utf-8")
+		http.ServeContent(w, req, "", time.Time{}, strings.NewReader(script))
 	default:
 		a, there := addressOf(path)
 		if !there {
 			s.answer(w, http.StatusNotFound, "problem", page{Title: "No such page", Problem: "There is no page of this address."})
 			return
 		}
-		s.show(w, req, a)
+		if isFollowed(req) {
+			s.follow(w, req, a)
+			return
+		}
+		found := s.read(req, a)
+		s.answer(w, found.code, found.template, found.page)
 	}
 }
 
-// show shows a page to a reader who may see it.
-func (s *Server) show(w http.ResponseWriter, req *http.Request, at address) {
+// answerTo is what a reader gets who asks for a page.
+type answerTo struct {
+	code     int
+	template string
+	page     page
+}
+
+// read makes a page for a reader who may see it, or one that says why not.
+func (s *Server) read(req *http.Request, at address) answerTo {
 	ctx, cancel := context.WithTimeout(req.Context(), pageTimeout)
 	defer cancel()
 	token := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
@@ -159,23 +183,20 @@ func (s *Server) show(w http.ResponseWriter, req *http.Request, at address) {
 		token = cookie.Value
 	}
 	if token == "" {
-		s.answer(w, http.StatusUnauthorized, "sign-in", page{Title: "Sign in"})
-		return
+		return answerTo{http.StatusUnauthorized, "sign-in", page{Title: "Sign in"}}
 	}
 	user, err := s.guard.identify(ctx, token)
 	if errors.Is(err, errStranger) {
-		s.answer(w, http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Problem: "The API server does not know this token, or " +
-			"it has ended."})
-		return
+		return answerTo{http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Problem: "The API server does not know this " +
+			"token, or it has ended."}}
 	}
 	var may bool
 	if err == nil {
 		may, err = s.guard.mayOpen(ctx, &user, view.Root+at.section)
 	}
 	if err == nil && !may {
-		s.answer(w, http.StatusForbidden, "problem", page{Title: "Not for you", Problem: user.Username + " may not get " + view.Root +
-			": have a cluster admin bind ClusterRole tideline-console."})
-		return
+		return answerTo{http.StatusForbidden, "problem", page{Title: "Not for you", Problem: user.Username + " may not get " +
+			view.Root + ": have a cluster admin bind ClusterRole tideline-console."}}
 	}
 	var content page
 	if err == nil {
@@ -184,14 +205,13 @@ func (s *Server) show(w http.ResponseWriter, req *http.Request, at address) {
 	switch {
 	case err != nil:
 		s.log.Error(err, "Cannot serve the console")
-		s.answer(w, http.StatusServiceUnavailable, "problem", page{Title: "Not now", Problem: "The API server or the caches did not " +
-			"answer. The operator's log says why; it needs the right to create tokenreviews, which component monitoring has."})
+		return answerTo{http.StatusServiceUnavailable, "problem", page{Title: "Not now", Problem: "The API server or the caches did " +
+			"not answer. The operator's log says why; it needs the right to create tokenreviews, which component monitoring has."}}
 	case content.Content == nil:
 		content.Title, content.Problem = "Nothing here", "There is none by this name, or you may not read it."
-		s.answer(w, http.StatusNotFound, "problem", content)
-	default:
-		s.answer(w, http.StatusOK, at.template(), content)
+		return answerTo{http.StatusNotFound, "problem", content}
 	}
+	return answerTo{http.StatusOK, at.template(), content}
 }
 
 // make makes a page for a user; its content is nil if what the page is about is not there, or not for this user.

@@ -182,7 +182,8 @@ func (b *Browser) Show(url string, width int, scheme string) error {
 	return b.exchange("Page.navigate", map[string]any{"url": url}, "Page.loadEventFired", nil)
 }
 
-// Ask evaluates an expression of JavaScript on the page, also where the page itself may run none, and reads what it is.
+// Ask evaluates an expression of JavaScript on the page, also where the page itself may run none, and reads what it is, or what a
+// promise is kept with.
 func (b *Browser) Ask(expression string, result any) error {
 	var evaluated struct {
 		Result           struct{ Value json.RawMessage }
@@ -191,7 +192,9 @@ func (b *Browser) Ask(expression string, result any) error {
 			Exception struct{ Description string }
 		}
 	}
-	if err := b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true}, &evaluated); err != nil {
+	if err := b.call("Runtime.evaluate", map[string]any{
+		"expression": expression, "returnByValue": true, "awaitPromise": true,
+	}, &evaluated); err != nil {
 		return err
 	}
 	if wrong := evaluated.ExceptionDetails; wrong != nil {
