@@ -47,11 +47,11 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	var address, metrics string
 	BeforeAll(func(ctx SpecContext) {
 		var err error
-		address, err = testutil.FreeAddress(ctx)
+		address, err = testutil.FreeAddress()
 		Expect(err).NotTo(HaveOccurred(), "there is a port for the webhooks")
-		probes, err := testutil.FreeAddress(ctx)
+		probes, err := testutil.FreeAddress()
 		Expect(err).NotTo(HaveOccurred(), "there is a port for probes")
-		metrics, err = testutil.FreeAddress(ctx)
+		metrics, err = testutil.FreeAddress()
 		Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
 		file := filepath.Join(GinkgoT().TempDir(), "configuration.yaml")
 		Expect(os.WriteFile(file, []byte(debugging), 0o600)).To(Succeed(), "there is a configuration")
@@ -190,6 +190,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	Context("beside an API that", func() { keepAPI(scenario) })
 	approveJobs(func() *testutil.Installation { return in }, scenario)
 	submitScripts(func() *testutil.Installation { return in }, scenario)
+	submitByPython(scenario)
 
 	It("leave what the schema refuses to the words of the schema", func(ctx SpecContext) {
 		all := slices.Concat(badinput.Cases(), badinput.MergeCases())
