@@ -55,7 +55,7 @@ func stream(t *testing.T, address string) (status int, events <-chan [2]string) 
 		t.Fatal(err)
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	res, err := http.DefaultClient.Do(req)
+	res, err := http.DefaultClient.Do(req) //nolint:bodyclose // the reader of its events closes it
 	if err != nil {
 		t.Fatal(err)
 	}

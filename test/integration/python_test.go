@@ -21,8 +21,8 @@ import (
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
-// submitsByPython submits job sys.argv[1] with tier sys.argv[2], by kubectl sys.argv[3:] or else as a pod would, whose account is in
-// the folder $ACCOUNT.
+// submitsByPython submits job sys.argv[1] with tier sys.argv[2], by kubectl sys.argv[3:] or else as a pod would, whose account is
+// in the folder $ACCOUNT.
 const submitsByPython = `
 import os, sys, tideline
 api = tideline.Kubectl(sys.argv[3:]) if sys.argv[3:] else tideline.InCluster(os.environ["ACCOUNT"])
@@ -110,8 +110,9 @@ func account(ctx SpecContext, s *testutil.Scenario, write func(name, content str
 	GinkgoHelper()
 	name := metav1.ObjectMeta{Namespace: s.Namespace, Name: "submits"}
 	robot := &corev1.ServiceAccount{ObjectMeta: name}
+	group := v1alpha1.GroupVersion.Group
 	role := &rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"elastictrainingjobs"}, Verbs: []string{"create", "get"}},
+		{APIGroups: []string{group}, Resources: []string{"elastictrainingjobs"}, Verbs: []string{"create", "get"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
 	}}
 	binding := &rbacv1.RoleBinding{
