@@ -25,6 +25,9 @@ const (
 	DefaultIncrementsPerRun    int32 = 5000
 )
 
+// DefaultClaimPath is where containers of a merge have the volume of its store.
+const DefaultClaimPath = "/models"
+
 // MaxWorkers bounds minReplicas and maxReplicas.
 const MaxWorkers = 4096
 

@@ -57,6 +57,10 @@ const (
 	ReasonStoreNotAllowed = "StoreNotAllowed"
 	// ReasonCredentialsMissing: the Secret is not there, or lacks a key.
 	ReasonCredentialsMissing = "CredentialsMissing"
+	// ReasonReportMissing: the ConfigMap with the report of a store of type Claim is not there, or is not labelled for the MergeJob.
+	ReasonReportMissing = "ReportMissing"
+	// ReasonReportInvalid: that ConfigMap does not say what it must.
+	ReasonReportInvalid = "ReportInvalid"
 	// ReasonStoreForbidden: the store refuses the credentials.
 	ReasonStoreForbidden = "StoreForbidden"
 	// ReasonBucketNotFound: there is no such bucket.

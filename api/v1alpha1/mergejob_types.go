@@ -8,6 +8,7 @@ import (
 // MergeJobSpec says which model to merge, when, and with what.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.minReplicas) ? self.minReplicas : 1) <= (has(self.maxReplicas) ? self.maxReplicas : 1)",fieldPath=".minReplicas",messageExpression="'minReplicas (%d) must not exceed maxReplicas (%d): lower minReplicas or raise maxReplicas'.format([(has(self.minReplicas) ? self.minReplicas : 1), (has(self.maxReplicas) ? self.maxReplicas : 1)])"
+// +kubebuilder:validation:XValidation:rule="!has(self.window) || self.window <= (has(self.maxIncrementsPerRun) ? self.maxIncrementsPerRun : 5000)",fieldPath=".window",messageExpression="'window (%d) must not exceed maxIncrementsPerRun (%d): lower window or raise maxIncrementsPerRun'.format([self.window, (has(self.maxIncrementsPerRun) ? self.maxIncrementsPerRun : 5000)])"
 type MergeJobSpec struct {
 	// Model is the name of the model that is merged, as merge programs and people know it. Default: the name of the MergeJob.
 	// It cannot change, because the history belongs to it.
@@ -136,6 +137,16 @@ type MergeJobSpec struct {
 	// +kubebuilder:validation:Maximum=5000
 	MaxIncrementsPerRun *int32 `json:"maxIncrementsPerRun,omitempty"`
 
+	// Window has each run merge the last so many increments by name, also those that earlier runs merged, and begin without a full
+	// model: what it makes is of the window alone, as an average of the last checkpoints is. What was written since the last run
+	// counts as waiting; what is no longer among the last when a run begins is not merged any more. A store of more than 100,000
+	// increments has no window. A change counts from the next run on. Default: each run merges what waits into the last full model.
+	// Range 1 to 1000, and at most maxIncrementsPerRun.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Window *int32 `json:"window,omitempty"`
+
 	// Template is the pod of the merge. All its containers get the variables TIDELINE_* and the file
 	// /etc/tideline/increments/increments.gz with the names of the increments of the run. What Tideline decides is refused
 	// here: schedulerName, priorityClassName, priority, preemptionPolicy, nodeName, schedulingGates, and a restartPolicy other
@@ -162,7 +173,7 @@ type MergeJobSpec struct {
 
 // MergeSchedule says how often a model is merged.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.interval) != has(self.cron)",message="a schedule has either an interval or a cron line: set one of them, or leave schedule out to merge once"
+// +kubebuilder:validation:XValidation:rule="(has(self.interval) || has(self.cron) || has(self.increments)) && !(has(self.interval) && has(self.cron))",message="a schedule has an interval, a cron line or a number of increments: set one of them, but not both interval and cron, or leave schedule out to merge once"
 // +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || has(self.cron)",fieldPath=".timeZone",messageExpression="'timeZone (' + self.timeZone + ') goes with cron: remove it, or set cron'"
 type MergeSchedule struct {
 	// Interval is the age of the full model at which it is merged again, in hours, minutes and seconds, for example 10h or 1h30m;
@@ -188,6 +199,18 @@ type MergeSchedule struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	TimeZone string `json:"timeZone,omitempty"`
+
+	// Increments is how many increments must wait for the model to be due: alone, or beside interval or cron, whichever comes first.
+	// So many give a weight of 100, as a full model does that is as old as the interval. Default: none. Range 1 to 5000.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=5000
+	Increments *int32 `json:"increments,omitempty"`
+}
+
+// IsByIncrements is true for a schedule of increments alone. The age of the full model does not count then.
+func (s *MergeSchedule) IsByIncrements() bool {
+	return s != nil && s.Increments != nil && s.Interval == nil && s.Cron == ""
 }
 
 // MergeWeight adds to the weight that the age of the full model gives. Both together add at most 1000.
@@ -211,10 +234,11 @@ type MergeWeight struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.s3) == (self.type == 'S3')",fieldPath=".s3",message="s3 goes with type S3, and with it alone: set type to S3 and describe the bucket in s3"
 // +kubebuilder:validation:XValidation:rule="has(self.file) == (self.type == 'File')",fieldPath=".file",message="file goes with type File, and with it alone: set type to File and name the folder in file"
+// +kubebuilder:validation:XValidation:rule="has(self.claim) == (self.type == 'Claim')",fieldPath=".claim",message="claim goes with type Claim, and with it alone: set type to Claim and name the PersistentVolumeClaim in claim"
 // +kubebuilder:validation:XValidation:rule="has(self.increments) && has(self.full) && self.increments != self.full",fieldPath=".increments",messageExpression=`'increments (%s) must be a folder, and another than full (%s)'.format([has(self.increments) ? self.increments : "", has(self.full) ? self.full : ""])`
 type ModelStore struct {
-	// Type is S3, or File, which is a folder of the operator's own file system, for tests and demos; the operator must allow it
-	// (--allow-local-stores).
+	// Type is S3; Claim, which is a volume that pods mount; or File, which is a folder of the operator's own file system, for tests
+	// and demos; the operator must allow it (--allow-local-stores).
 	// +required
 	Type StoreType `json:"type"`
 
@@ -225,6 +249,10 @@ type ModelStore struct {
 	// File describes the folder of a store of type File.
 	// +optional
 	File *FileStore `json:"file,omitempty"`
+
+	// Claim describes the volume of a store of type Claim.
+	// +optional
+	Claim *ClaimStore `json:"claim,omitempty"`
 
 	// Prefix is the folder of the model in the bucket or folder. Default: none.
 	// +optional
@@ -294,6 +322,24 @@ type FileStore struct {
 	Path string `json:"path"`
 }
 
+// ClaimStore is a volume. All containers of a merge mount it; the operator never does. It believes ConfigMap NAME-merge-store of
+// the MergeJob's namespace, in which trainings and merges report what they wrote.
+type ClaimStore struct {
+	// Name of a PersistentVolumeClaim of this namespace, which all pods of the merge can mount at once.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// MountPath is where the containers have the volume. Default /models.
+	// +optional
+	// +kubebuilder:default="/models"
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.size() > 1 && self.startsWith('/') && !self.contains(':') && !('..' in self.split('/'))",messageExpression="'mountPath (' + self + ') must be an absolute path below /, without colons and without ..'"
+	MountPath string `json:"mountPath,omitempty"`
+}
+
 // ObjectRef names an object.
 type ObjectRef struct {
 	// Name of the object.
@@ -306,7 +352,7 @@ type ObjectRef struct {
 
 // StoreType is the kind of a store.
 //
-// +kubebuilder:validation:Enum=S3;File
+// +kubebuilder:validation:Enum=S3;File;Claim
 type StoreType string
 
 const (
@@ -314,6 +360,8 @@ const (
 	StoreS3 StoreType = "S3"
 	// StoreFile is a folder of the operator's own file system.
 	StoreFile StoreType = "File"
+	// StoreClaim is a volume that pods mount, and of which they report what they wrote.
+	StoreClaim StoreType = "Claim"
 )
 
 // MergeJob merges the increments that a training writes into full models, in turn with the other merges of its pool.
@@ -339,7 +387,7 @@ const (
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) + 7 + size(string((has(self.spec.maxReplicas) ? self.spec.maxReplicas : 1) - 1)) <= 63",fieldPath=".metadata.name",messageExpression="'name (%s) is too long (%s characters): the longest pod name, NAME-merge-%s, must not exceed 63 characters; shorten the name to %s characters or fewer'.format([self.metadata.name, string(size(self.metadata.name)), string((has(self.spec.maxReplicas) ? self.spec.maxReplicas : 1) - 1), string(56 - size(string((has(self.spec.maxReplicas) ? self.spec.maxReplicas : 1) - 1)))])"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".metadata.name",messageExpression="'name (' + self.metadata.name + ') must be a DNS-1035 label, because it becomes part of host names: lower-case letters, digits and dashes, beginning with a letter, without dots'"
-// +kubebuilder:validation:XValidation:rule="self.spec.store.type == oldSelf.spec.store.type && self.spec.store.increments == oldSelf.spec.store.increments && self.spec.store.full == oldSelf.spec.store.full && self.spec.store.completionMarker == oldSelf.spec.store.completionMarker && (has(self.spec.store.prefix) ? [self.spec.store.prefix] : []) == (has(oldSelf.spec.store.prefix) ? [oldSelf.spec.store.prefix] : []) && (has(self.spec.store.file) && has(self.spec.store.file.path) ? [self.spec.store.file.path] : []) == (has(oldSelf.spec.store.file) && has(oldSelf.spec.store.file.path) ? [oldSelf.spec.store.file.path] : []) && (has(self.spec.store.s3) && has(self.spec.store.s3.bucket) ? [self.spec.store.s3.bucket] : []) == (has(oldSelf.spec.store.s3) && has(oldSelf.spec.store.s3.bucket) ? [oldSelf.spec.store.s3.bucket] : []) && (has(self.spec.store.s3) && has(self.spec.store.s3.region) ? [self.spec.store.s3.region] : []) == (has(oldSelf.spec.store.s3) && has(oldSelf.spec.store.s3.region) ? [oldSelf.spec.store.s3.region] : []) && (has(self.spec.store.s3) && has(self.spec.store.s3.endpoint) ? [self.spec.store.s3.endpoint] : []) == (has(oldSelf.spec.store.s3) && has(oldSelf.spec.store.s3.endpoint) ? [oldSelf.spec.store.s3.endpoint] : [])",fieldPath=".spec.store",message="store cannot change, credentialsRef excepted, because the history belongs to it: delete the job and create it again"
+// +kubebuilder:validation:XValidation:rule="self.spec.store.type == oldSelf.spec.store.type && self.spec.store.increments == oldSelf.spec.store.increments && self.spec.store.full == oldSelf.spec.store.full && self.spec.store.completionMarker == oldSelf.spec.store.completionMarker && (has(self.spec.store.prefix) ? [self.spec.store.prefix] : []) == (has(oldSelf.spec.store.prefix) ? [oldSelf.spec.store.prefix] : []) && (has(self.spec.store.file) && has(self.spec.store.file.path) ? [self.spec.store.file.path] : []) == (has(oldSelf.spec.store.file) && has(oldSelf.spec.store.file.path) ? [oldSelf.spec.store.file.path] : []) && (has(self.spec.store.s3) && has(self.spec.store.s3.bucket) ? [self.spec.store.s3.bucket] : []) == (has(oldSelf.spec.store.s3) && has(oldSelf.spec.store.s3.bucket) ? [oldSelf.spec.store.s3.bucket] : []) && (has(self.spec.store.s3) && has(self.spec.store.s3.region) ? [self.spec.store.s3.region] : []) == (has(oldSelf.spec.store.s3) && has(oldSelf.spec.store.s3.region) ? [oldSelf.spec.store.s3.region] : []) && (has(self.spec.store.s3) && has(self.spec.store.s3.endpoint) ? [self.spec.store.s3.endpoint] : []) == (has(oldSelf.spec.store.s3) && has(oldSelf.spec.store.s3.endpoint) ? [oldSelf.spec.store.s3.endpoint] : []) && (has(self.spec.store.claim) && has(self.spec.store.claim.name) ? [self.spec.store.claim.name] : []) == (has(oldSelf.spec.store.claim) && has(oldSelf.spec.store.claim.name) ? [oldSelf.spec.store.claim.name] : []) && (has(self.spec.store.claim) && has(self.spec.store.claim.mountPath) ? [self.spec.store.claim.mountPath] : []) == (has(oldSelf.spec.store.claim) && has(oldSelf.spec.store.claim.mountPath) ? [oldSelf.spec.store.claim.mountPath] : [])",fieldPath=".spec.store",message="store cannot change, credentialsRef excepted, because the history belongs to it: delete the job and create it again"
 // +kubebuilder:validation:XValidation:rule="(has(self.spec.model) ? self.spec.model : self.metadata.name) == (has(oldSelf.spec.model) ? oldSelf.spec.model : self.metadata.name)",fieldPath=".spec.model",message="model cannot change, because the history belongs to it: delete the job and create it again"
 type MergeJob struct {
 	metav1.TypeMeta `json:",inline"`
@@ -365,13 +413,15 @@ type MergeJobList struct {
 	Items           []MergeJob `json:"items"`
 }
 
-// Place is the bucket or folder of the store; empty for one that the schema refuses.
+// Place is the bucket, folder or claim of the store; empty for one that the schema refuses.
 func (s *ModelStore) Place() string {
 	switch {
 	case s.S3 != nil:
 		return s.S3.Bucket
 	case s.File != nil:
 		return s.File.Path
+	case s.Claim != nil:
+		return s.Claim.Name
 	}
 	return ""
 }

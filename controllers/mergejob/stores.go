@@ -84,6 +84,7 @@ func (s *stores) buildController(mgr ctrl.Manager) error {
 			return ok && also && (before.Generation != after.Generation || s.readInterval(before) != s.readInterval(after) ||
 				before.Annotations[v1alpha1.AnnotationRunNow] != after.Annotations[v1alpha1.AnnotationRunNow])
 		}})).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(s.noteReport)).
 		WatchesRawSource(source.Channel(s.hurried, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: int(s.config.Concurrency.Stores),
@@ -204,6 +205,7 @@ func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*mer
 	query := modelstore.Query{
 		Most:   int(ptr.Deref(job.Spec.MaxIncrementsPerRun, v1alpha1.DefaultIncrementsPerRun)),
 		Merged: merging.LastMerged(&job.Status),
+		Window: int(ptr.Deref(job.Spec.Window, 0)),
 	}
 	if full := job.Status.LastFull; full != nil {
 		seen.Known, query.Known, query.After = full.Name, full.Name, full.LastIncrement
@@ -221,21 +223,14 @@ func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*mer
 		seen.Trouble = storeTrouble(err)
 		return seen, nil
 	}
-	credentials, err := s.readCredentials(ctx, job)
-	if err != nil {
-		seen.Trouble = &merging.Trouble{Reason: v1alpha1.ReasonCredentialsMissing, Message: err.Error()}
-		return seen, nil
+	read := s.readBucket
+	if job.Spec.Store.Type == v1alpha1.StoreClaim {
+		read = s.readReport
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	found, err := modelstore.ObserveStore(ctx, s.policy, location, credentials, query)
-	seen.RunComplete = found.RunComplete
-	if err != nil {
-		if errors.Is(ctx.Err(), context.Canceled) {
-			return nil, err // The operator ends.
-		}
-		seen.Trouble = storeTrouble(err)
-		return seen, nil
+	found, trouble, err := read(ctx, job, location, query)
+	seen.RunComplete, seen.Trouble = found.RunComplete, trouble
+	if err != nil || trouble != nil {
+		return seen, err
 	}
 	seen.Hollow = found.Hollow
 	if found.LastFull != nil {
@@ -244,6 +239,71 @@ func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*mer
 	i := found.Increments
 	seen.Increments = merging.Increments{Count: i.Count, Newest: i.NewestTime, List: i.List, Listed: i.Listed, Last: i.Last}
 	return seen, nil
+}
+
+// readBucket reads a store that the operator reaches itself.
+func (s *stores) readBucket(
+	ctx context.Context, job *v1alpha1.MergeJob, location modelstore.Location, query modelstore.Query,
+) (modelstore.Observation, *merging.Trouble, error) {
+	credentials, err := s.readCredentials(ctx, job)
+	if err != nil {
+		return modelstore.Observation{}, &merging.Trouble{Reason: v1alpha1.ReasonCredentialsMissing, Message: err.Error()}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	found, err := modelstore.ObserveStore(ctx, s.policy, location, credentials, query)
+	switch {
+	case err == nil:
+		return found, nil, nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return found, nil, err // The operator ends.
+	}
+	return found, storeTrouble(err), nil
+}
+
+// readReport reads what a ConfigMap of the job's namespace says of the job's volume. It reads past the caches, which keep no
+// content, and would not tell in which order pods ended and the report changed.
+func (s *stores) readReport(
+	ctx context.Context, job *v1alpha1.MergeJob, location modelstore.Location, query modelstore.Query,
+) (modelstore.Observation, *merging.Trouble, error) {
+	name, report := mergepod.ReportName(job.Name), &corev1.ConfigMap{}
+	err := s.live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, report)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return modelstore.Observation{}, nil, fmt.Errorf("read ConfigMap %s: %w", name, err)
+	}
+	if of, labelled := mergepod.ReportOf(report); err != nil || !labelled || of != job.Name {
+		what := "does not exist"
+		if err == nil {
+			what = "is not labelled for this merge"
+		}
+		return modelstore.Observation{}, &merging.Trouble{Reason: v1alpha1.ReasonReportMissing, Message: fmt.Sprintf(
+			"ConfigMap %s, which reports what is in claim %s, %s: create it with label %s=%s and have trainings and merges write it; "+
+				"then the merge continues by itself.", name, job.Spec.Store.Place(), what, v1alpha1.LabelJob, job.Name)}, nil
+	}
+	found, err := modelstore.ObserveReport(s.policy, location, report.Data, query)
+	if err != nil {
+		trouble := storeTrouble(err)
+		trouble.Message = fmt.Sprintf("ConfigMap %s, which reports what is in claim %s: %v.", name, job.Spec.Store.Place(), err)
+		return found, trouble, nil
+	}
+	return found, nil, nil
+}
+
+// noteReport has a store read soon whose report changed.
+func (s *stores) noteReport(_ context.Context, o client.Object) []reconcile.Request {
+	name, ok := mergepod.ReportOf(o)
+	if !ok {
+		return nil
+	}
+	job := types.NamespacedName{Namespace: o.GetNamespace(), Name: name}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.seen[job]
+	if last == nil {
+		return nil // It is no MergeJob's, or will be read for the first time.
+	}
+	last.hurry, last.failures = true, 0
+	return []reconcile.Request{{NamespacedName: job}}
 }
 
 func locationOf(job *v1alpha1.MergeJob) modelstore.Location {
@@ -285,6 +345,7 @@ var reasons = map[modelstore.Reason]string{
 	modelstore.EndpointNotAllowed:  v1alpha1.ReasonStoreNotAllowed,
 	modelstore.StoreTypeNotAllowed: v1alpha1.ReasonStoreNotAllowed,
 	modelstore.Invalid:             v1alpha1.ReasonStoreInvalid,
+	modelstore.ReportInvalid:       v1alpha1.ReasonReportInvalid,
 	modelstore.Refused:             v1alpha1.ReasonStoreUnreachable,
 }
 

@@ -94,6 +94,7 @@ func (l *randomPool) judge(o *Observed, d *Decision) {
 			l.breaks("%s asks, and is not first of the line", jd.Job.Key())
 		}
 		l.judgeAside(jd, l.jobs[i])
+		l.judgeWindow(jd)
 		l.judgeRead(jd)
 		l.judgeHaste(jd)
 		if asks(jd.Status.Run) && !asks(was.Run) {
@@ -257,6 +258,9 @@ func (l *randomPool) judgeHaste(d *JobDecision) {
 // order is the weight in the line of a merge that is due.
 func (l *randomPool) order(d *JobDecision) float64 {
 	s, st := &d.Job.Object.Spec, &d.Status
+	if s.Schedule != nil && s.Schedule.Increments != nil {
+		return l.orderByIncrements(d)
+	}
 	age := 100.0
 	if st.LastFull != nil && s.Schedule != nil {
 		age = 100 * max(l.now.Sub(st.LastFull.Time.Time).Seconds(), 0) / s.Schedule.Interval.Seconds()
@@ -420,7 +424,8 @@ func (l *randomPool) epilogue() {
 	}
 	for _, m := range l.jobs {
 		once := m.object.Spec.Schedule == nil && m.status().MergeTime != nil
-		if m.status().Increments > 0 && !once {
+		few := m.object.Spec.Schedule.IsByIncrements() && ptr.Deref(m.status().Weight, 0) < int64(*m.object.Spec.Threshold)
+		if m.status().Increments > 0 && !once && !few {
 			l.breaks("%s never merges:%s", m.object.Name, l.picture())
 		}
 		if what := m.leftovers(); what != "" {

@@ -155,7 +155,7 @@ func (t *merge) askForPlace() {
 	}
 	t.st.Sizing = t.sizeAttempt()
 	t.st.Run = &v1alpha1.MergeRun{
-		ID: id, Attempt: 1, AskTime: now, Base: nameOf(t.st.LastFull),
+		ID: id, Attempt: 1, AskTime: now, Base: t.baseOfRun(),
 		Increments: int32(t.fresh.Increments.Listed), LastIncrement: t.lastListed(),
 		MinReplicas: t.spec.MinReplicas, MaxReplicas: askingOf(t.state).mostPods(), Template: t.templateHash(), Tier: t.st.Tier,
 	}
@@ -164,6 +164,14 @@ func (t *merge) askForPlace() {
 		t.st.RunNow = clip(t.job.Object.Annotations[v1alpha1.AnnotationRunNow], runNowLimit)
 	}
 	t.st.RetryTime = nil
+}
+
+// baseOfRun is the full model that a run begins from; empty for none, and for a run over a window.
+func (t *state) baseOfRun() string {
+	if t.spec.Window != nil {
+		return ""
+	}
+	return nameOf(t.st.LastFull)
 }
 
 // lastListed is the last increment of a run that takes all that are listed. When none are, as in a run by hand, it is the

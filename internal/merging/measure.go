@@ -44,7 +44,7 @@ type Ages struct {
 	Full time.Duration
 	// Increment is the age of the newest increment; nil before one was seen.
 	Increment *time.Duration
-	// Interval is the age at which the full model is due; zero without a schedule.
+	// Interval is the age at which the full model is due; zero without an interval or a cron line.
 	Interval time.Duration
 	// Head is how long the merge has asked for its place; nil for one that does not ask.
 	Head *time.Duration

@@ -117,7 +117,7 @@ type Sighting struct {
 	Hollow string
 	// Full is the newest complete full model, by the store's clock; nil for none.
 	Full *Full
-	// Increments are those that are not merged into it.
+	// Increments are those that are not merged into it, and list what a run would merge.
 	Increments Increments
 	// Trouble is why the store could not be read; nothing else is known then. Nil otherwise.
 	Trouble *Trouble
@@ -134,7 +134,8 @@ type Increments struct {
 	// Count is how many there are, and Newest when the newest was written, by the store's clock.
 	Count  int
 	Newest time.Time
-	// List names the first of them, Listed many, gzipped and one a line; Last is the last of those.
+	// List names the first of them or, for a merge over a window, the last of all, Listed many, gzipped and one a line; Last is the
+	// last of those.
 	List   []byte
 	Listed int
 	Last   string

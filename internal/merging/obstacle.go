@@ -143,7 +143,7 @@ func poolNotAllowed(t *state) *obstacle {
 
 func badSchedule(t *state) *obstacle {
 	due := t.spec.Schedule
-	if due == nil || due.Interval != nil {
+	if due == nil || due.Interval != nil || due.IsByIncrements() {
 		return nil
 	}
 	_, err := schedule.Parse(due.Cron, due.TimeZone)
@@ -191,6 +191,9 @@ func duplicateModel(t *state) *obstacle {
 // describePlace names bucket and prefix for users.
 func (t *state) describePlace() string {
 	bucket := fmt.Sprintf("bucket %q", t.spec.Store.Place())
+	if t.spec.Store.Type == v1alpha1.StoreClaim {
+		bucket = fmt.Sprintf("claim %q", t.spec.Store.Place())
+	}
 	if t.spec.Store.Prefix == "" {
 		return bucket
 	}
@@ -308,7 +311,7 @@ func backingOff(t *state) *obstacle {
 func notDue(t *state) *obstacle {
 	threshold, weight := ptr.Deref(t.spec.Threshold, v1alpha1.DefaultMergeThreshold), ptr.Deref(t.st.Weight, 0)
 	switch {
-	case t.calledByHand() && (t.fresh == nil || t.fresh.Increments.Listed > 0 || t.lastListed() != ""):
+	case t.calledByHand() && (t.fresh == nil || t.fresh.Increments.Listed > 0 || (t.spec.Window == nil && t.lastListed() != "")):
 		return nil
 	case t.st.Increments == 0 || t.calledByHand():
 		// A run by hand needs at least one increment on record. Without one, a later run could not tell which increments are merged.
@@ -320,6 +323,9 @@ func notDue(t *state) *obstacle {
 	}
 	message := fmt.Sprintf("Weight %d is below the threshold of %d; %s %s", weight, threshold, count(t.st.Increments, "increment"),
 		plural(t.st.Increments, "waits", "wait"))
+	if s := t.spec.Schedule; s != nil && s.Increments != nil {
+		message += fmt.Sprintf(", and %d weigh 100 (spec.schedule.increments)", *s.Increments)
+	}
 	if t.st.DueTime != nil {
 		t.p.wakeAt(t.st.DueTime.Time)
 		message += ". Its full model is old enough at " + t.st.DueTime.UTC().Format(time.RFC3339)

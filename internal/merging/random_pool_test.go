@@ -37,6 +37,8 @@ type model struct {
 	content map[string]int
 	// foreign is true once others made or removed full models, whose content is unknown.
 	foreign bool
+	// windows is true for a merge that was over a window from the beginning.
+	windows bool
 	// fits is since when the head has asked, and is not short by Tideline's count.
 	fits time.Time
 	// late is a look at the store that has begun and whose result has not arrived.
@@ -66,8 +68,16 @@ func (l *randomPool) join() {
 		s.RunTimeoutSeconds, s.StartTimeoutSeconds = ptr.To(pick[int32](l, 7200, 600)), ptr.To(pick[int32](l, 300, 60))
 		s.MaxIncrementsPerRun = ptr.To(pick[int32](l, 5000, 2))
 		s.Suspend = l.chance(8)
-		if l.chance(6) {
+		switch l.c.IntN(12) {
+		case 0, 1:
 			s.Schedule = nil
+		case 2, 3:
+			s.Schedule.Increments = ptr.To(1 + l.c.Int32N(9))
+		case 4, 5:
+			s.Schedule = &v1alpha1.MergeSchedule{Increments: ptr.To(1 + l.c.Int32N(9))}
+		}
+		if l.chance(4) {
+			s.Window, s.MaxIncrementsPerRun = ptr.To(1+l.c.Int32N(6)), nil
 		}
 	})
 	if l.chance(2) {
@@ -83,7 +93,7 @@ func (l *randomPool) join() {
 			Run: fmt.Sprintf("earlier-%d", i), Outcome: v1alpha1.OutcomeFailed, EndTime: metaTime(l.now),
 		})
 	}
-	l.models[m] = &model{content: map[string]int{}}
+	l.models[m] = &model{content: map[string]int{}, windows: m.object.Spec.Window != nil}
 }
 
 func pick[T any](l *randomPool, from ...T) T { return from[l.c.IntN(len(from))] }
@@ -241,6 +251,9 @@ func (l *randomPool) complete(m *merger) {
 	if k.foreign {
 		return
 	}
+	if l.completeWindow(m, run) {
+		return
+	}
 	base, known := k.content[run.Base]
 	if run.Base != "" && run.Base != "base" && !known {
 		l.breaks("run %s has an unknown base %s", run.ID, run.Base)
@@ -255,7 +268,7 @@ func (l *randomPool) complete(m *merger) {
 func (l *randomPool) edit(m *merger) string {
 	m.object.Generation++
 	s := &m.object.Spec
-	switch l.c.IntN(5) {
+	switch l.c.IntN(6) {
 	case 0:
 		s.Suspend = !s.Suspend
 		return fmt.Sprintf("suspend %t", s.Suspend)
@@ -269,6 +282,15 @@ func (l *randomPool) edit(m *merger) string {
 		s.MinReplicas = 1 + l.c.Int32N(6)
 		s.MaxReplicas = max(s.MinReplicas, s.MaxReplicas)
 		return fmt.Sprintf("minReplicas %d", s.MinReplicas)
+	case 4:
+		if !l.models[m].windows {
+			return "nothing"
+		}
+		s.Window = nil
+		if !l.chance(3) {
+			s.Window = ptr.To(1 + l.c.Int32N(6))
+		}
+		return "window"
 	}
 	l.names++
 	m.object.Annotations = map[string]string{v1alpha1.AnnotationRunNow: strconv.Itoa(l.names)}

@@ -90,6 +90,9 @@ func (t *merge) endAttempt(outcome v1alpha1.MergeOutcome, reason, message string
 		t.st.Failures, t.st.RetryTime, t.st.MergeTime, t.st.SetAside = 0, nil, &now, nil
 		t.st.LastFull = &v1alpha1.FullModel{Name: run.ID, Time: now, LastIncrement: run.LastIncrement}
 		t.st.Increments = max(t.st.Increments-run.Increments, 0)
+		if t.spec.Window != nil {
+			t.st.Increments = 0 // Of those in the window, only a reading tells which waited. It follows at once.
+		}
 		// The last reading counted the increments that are merged now.
 		t.fresh, t.d.ReadStore = nil, true
 	case v1alpha1.OutcomeFailed, v1alpha1.OutcomeTimedOut:
@@ -265,16 +268,22 @@ func (t *merge) ensureList() (ready bool) {
 		t.endAttempt(v1alpha1.OutcomeWithdrawn, s.Trouble.Reason, s.Trouble.Message)
 		return false
 	}
-	if t.fresh == nil {
-		t.d.ReadStore = true // The status has the number of increments, not their names, which an operator that has just started lacks.
+	// The status has the number of increments, not their names, which an operator that has just started lacks. A list by an earlier
+	// spec may be of a window that is none any more.
+	if t.fresh == nil || t.hasStaleSighting() {
+		t.d.ReadStore = true
 		return false
 	}
-	list, n, err := CutList(t.fresh.Increments.List, run.LastIncrement)
+	last := run.LastIncrement
+	if t.spec.Window != nil {
+		last = t.lastListed() // What was written since has moved the window on, and no pod has seen the list yet.
+	}
+	list, n, err := CutList(t.fresh.Increments.List, last)
 	if err != nil {
 		t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonStoreUnreachable, err.Error())
 		return false
 	}
-	if base := nameOf(t.st.LastFull); int32(n) != run.Increments || base != run.Base {
+	if base := t.baseOfRun(); int32(n) != run.Increments || base != run.Base || last != run.LastIncrement {
 		// The store changed after the run was recorded. The status is corrected first: pods must not merge other increments than it
 		// says.
 		run.Base, run.Increments = base, int32(n)

@@ -166,6 +166,9 @@ func (m *merger) look() {
 		}
 	}
 	listed := waiting[:min(len(waiting), int(ptr.Deref(m.object.Spec.MaxIncrementsPerRun, 5000)))]
+	if window := m.object.Spec.Window; window != nil {
+		listed = m.store.increments[max(len(m.store.increments)-int(*window), 0):]
+	}
 	s.Increments = Increments{Count: len(waiting), Listed: len(listed), List: zipped(listed)}
 	if len(listed) > 0 {
 		s.Increments.Last = listed[len(listed)-1]

@@ -154,6 +154,9 @@ func (t *description) sayRunning() {
 	if run.Base != "" {
 		base = "full model " + run.Base
 	}
+	if run.Base == "" && t.spec.Window != nil {
+		base = "nothing before them"
+	}
 	message := fmt.Sprintf("Merging %s with %s into %s%s/, with %s.", count(run.Increments, "increment"), base, t.spec.Store.Full,
 		run.ID, count(t.countRunning(), "pod")) + t.aheadNote() + t.describeOverdue(t.job.Strangers, "pod")
 	switch beyond := run.MaxReplicas - run.MinReplicas; {

@@ -117,6 +117,12 @@ func (t *merge) watchMarker() {
 			t.spec.Store.CompletionMarker))
 		return
 	}
+	if t.spec.Store.Type == v1alpha1.StoreClaim {
+		t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonNoMarker, fmt.Sprintf("All pods ended with exit code 0, and ConfigMap %s "+
+			"does not list %s under full: the merge program must report its full model when that is complete.",
+			mergepod.ReportName(t.job.Object.Name), run.ID))
+		return
+	}
 	t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonNoMarker, fmt.Sprintf("All pods ended with exit code 0, and there is "+
 		"no %s in "+
 		"%s: the merge program must write it when the full model is complete.", t.spec.Store.CompletionMarker, directory))

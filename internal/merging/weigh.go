@@ -13,10 +13,11 @@ import (
 
 // The weight of a merge, in points:
 //
-//	weight = 100 × age ÷ interval + min(perIncrement × increments + boost, 1000)
+//	weight = 100 × max(age ÷ interval, increments ÷ schedule.increments) + min(perIncrement × increments + boost, 1000)
 //
-// age is the time since the newest full model, interval the time that the schedule leaves between two. A merge is due once its
-// weight reaches spec.threshold. From then on the factor of its tier multiplies the first term, which orders the line only.
+// age is the time since the newest full model, interval the time that the schedule leaves between two, and either may be absent.
+// A merge is due once its weight reaches spec.threshold. From then on the factor of its tier multiplies the first term, which
+// orders the line only, and increments count there for 100 at most: what they gave grows with the wait instead.
 
 // atInterval is the weight of a full model that is as old as the schedule's interval, or that does not exist.
 const atInterval = 100
@@ -38,20 +39,41 @@ func (t *merge) computeWeight() {
 	threshold := float64(ptr.Deref(t.spec.Threshold, v1alpha1.DefaultMergeThreshold))
 	extra := min(float64(t.spec.Weight.PerIncrement)*float64(t.st.Increments)+float64(t.spec.Weight.Boost), maxExtra)
 	full, interval, aged := t.fullModelAge()
-	if !aged {
+	atOnce := !aged && !t.spec.Schedule.IsByIncrements()
+	if atOnce {
 		full, interval = t.ageFromWait()
 	}
-	age := atInterval * max(t.p.now.Sub(full), 0).Seconds() / interval.Seconds()
+	age, written := 0.0, t.weightOfIncrements()
+	if aged || atOnce {
+		age = atInterval * max(t.p.now.Sub(full), 0).Seconds() / interval.Seconds()
+	}
 	if missing := (threshold - extra) / atInterval; aged && missing > 0 {
 		// The API server keeps whole seconds. Rounded up, because a merge that wakes up too early would find itself not due.
 		t.st.DueTime = timePointer(full.Add(time.Duration(missing*float64(interval)) + time.Second - 1))
 	}
-	t.order = age + extra
+	t.order = max(age, written) + extra
 	arrived := t.st.DueTime != nil && !t.p.now.Before(t.st.DueTime.Time)
-	if t.due = t.order >= threshold || arrived || !aged || t.calledByHand(); t.due {
+	if t.due = t.order >= threshold || arrived || atOnce || t.calledByHand(); t.due {
+		if t.spec.Schedule != nil && t.spec.Schedule.Increments != nil {
+			age = max(age, min(written, atInterval)+t.gainedByWait())
+		}
 		t.order = age*float64(t.p.o.Config.Tiers.MergeFactor(t.st.Tier)) + extra
 	}
 	t.st.Weight = ptr.To(int64(math.Floor(t.order)))
+}
+
+// weightOfIncrements is what the increments that wait add by the schedule's own number of them; 0 without one.
+func (t *state) weightOfIncrements() float64 {
+	if s := t.spec.Schedule; s != nil && s.Increments != nil {
+		return atInterval * float64(t.st.Increments) / float64(max(*s.Increments, 1))
+	}
+	return 0
+}
+
+// gainedByWait is the weight that a merge has gained in the line.
+func (t *state) gainedByWait() float64 {
+	full, interval := t.ageFromWait()
+	return atInterval * (max(t.p.now.Sub(full), 0).Seconds()/interval.Seconds() - 1)
 }
 
 // fullModelAge is when the newest full model was made, or counts as made, and the time from then until the next is due. It is

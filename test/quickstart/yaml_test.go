@@ -90,9 +90,9 @@ func applyKustomization(ctx context.Context, u *user, where, text, configuration
 	Expect(err).NotTo(HaveOccurred(), "%s is applied: %s\n%s", where, out, text)
 }
 
-// applyFragment completes a fragment: one of a job's spec by the smallest sample, one of a profile's by what it must have, one of
-// the operator's configuration by its head, one of Volcano's by the shipped one. What stands in ConfigMaps for reports is read as
-// the operator does.
+// applyFragment completes a fragment: one of a job's spec by the smallest sample, one of a merge's or a profile's by what it must
+// have, one of the operator's configuration by its head, one of Volcano's by the shipped one. What stands in ConfigMaps for
+// reports is read as the operator does.
 func applyFragment(ctx context.Context, u *user, where string, block markdown.Block) {
 	GinkgoHelper()
 	switch block.Note {
@@ -104,6 +104,13 @@ func applyFragment(ctx context.Context, u *user, where string, block markdown.Bl
 	case "fragment of profile":
 		applyText(ctx, u, where, "apiVersion: tideline.io/v1alpha1\nkind: ResourceQuotaProfile\nmetadata: {name: shown}\nspec:\n"+
 			"  namespaceSelector: {matchLabels: {team: shown}}\n"+block.Text)
+	case "fragment of merge":
+		text := "apiVersion: tideline.io/v1alpha1\nkind: MergeJob\nmetadata: {name: shown}\nspec:\n" +
+			"  template: {spec: {containers: [{name: merge, image: merge}]}}\n" + block.Text
+		if !strings.Contains(block.Text, "  store:\n") {
+			text += "  store: {type: S3, s3: {bucket: models, credentialsRef: {name: model-store}}}\n"
+		}
+		applyText(ctx, u, where, text)
 	case "fragment of configuration":
 		_, err := config.Load(where, []byte("apiVersion: "+config.APIVersion+"\nkind: "+config.Kind+"\n"+block.Text))
 		Expect(err).NotTo(HaveOccurred(), "%s: the operator reads it", where)
@@ -120,7 +127,7 @@ func applyFragment(ctx context.Context, u *user, where string, block markdown.Bl
 		_, _, err := mail.ParseDirectory([]byte(block.Text))
 		Expect(err).NotTo(HaveOccurred(), "%s: the operator reads it", where)
 	default:
-		Fail(fmt.Sprintf("%s: `%s` says nothing of what it is: a fragment of spec, profile, configuration or "+
+		Fail(fmt.Sprintf("%s: `%s` says nothing of what it is: a fragment of spec, merge, profile, configuration or "+
 			"volcano-scheduler.conf, prices.yaml, or people.yaml", where, block.Note))
 	}
 }

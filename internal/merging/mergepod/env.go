@@ -1,6 +1,7 @@
 package mergepod
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -21,8 +22,16 @@ func StoreRegion(s *v1alpha1.ModelStore) string {
 	return region
 }
 
-// containerEnv returns the variables of all containers of pod i. Paths are keys of the bucket and end in a slash. A field
-// that the MergeJob does not set has no variable, except TIDELINE_LAST_FULL_PATH, which is empty without a full model.
+// claimPath is where containers have the volume of a store; empty for a store of type Claim that the schema refuses.
+func claimPath(claim *v1alpha1.ClaimStore) string {
+	if claim == nil {
+		return ""
+	}
+	return cmp.Or(claim.MountPath, v1alpha1.DefaultClaimPath)
+}
+
+// containerEnv returns the variables of all containers of pod i. Paths are keys of the bucket, or of the volume, and end in a
+// slash. A field that the MergeJob does not set has no variable, except TIDELINE_LAST_FULL_PATH, which is empty without a full model.
 func (b Blueprint) containerEnv(i int32) []corev1.EnvVar {
 	s, prefix := &b.Job.Spec.Store, withSlash(b.Job.Spec.Store.Prefix)
 	endpoint, _ := s.Server()
@@ -43,9 +52,15 @@ func (b Blueprint) containerEnv(i int32) []corev1.EnvVar {
 		{Name: "TIDELINE_OUTPUT_PATH", Value: prefix + withSlash(s.Full) + withSlash(b.Run.ID)},
 		{Name: "TIDELINE_COMPLETION_MARKER", Value: s.CompletionMarker},
 	}
+	bucket, mounted, report := s.Place(), "", ""
+	if s.Type == v1alpha1.StoreClaim {
+		bucket, mounted, report = "", claimPath(s.Claim), ReportName(b.Job.Name)
+	}
 	for _, v := range []corev1.EnvVar{
 		{Name: "TIDELINE_STORE_TYPE", Value: string(s.Type)},
-		{Name: "TIDELINE_STORE_BUCKET", Value: s.Place()},
+		{Name: "TIDELINE_STORE_BUCKET", Value: bucket},
+		{Name: "TIDELINE_STORE_PATH", Value: mounted},
+		{Name: "TIDELINE_STORE_REPORT", Value: report},
 		{Name: "TIDELINE_STORE_ENDPOINT", Value: endpoint},
 		{Name: "TIDELINE_STORE_REGION", Value: StoreRegion(s)},
 	} {

@@ -55,6 +55,16 @@ func SurplusName(job string) string { return gang.SurplusName(job + "-merge") }
 // IncrementsName is the name of the ConfigMap with the names of the increments.
 func IncrementsName(job string) string { return job + "-merge-increments" }
 
+// ReportName is the name of the ConfigMap with the report of a job's volume. The operator creates none and changes none.
+func ReportName(job string) string { return job + "-merge-store" }
+
+// ReportOf is the job whose volume a ConfigMap reports of, by its name and its label; false for another ConfigMap. Whoever sets
+// the label says that the operator may repeat what is in it.
+func ReportOf(o metav1.Object) (job string, ok bool) {
+	job = o.GetLabels()[v1alpha1.LabelJob]
+	return job, job != "" && o.GetName() == ReportName(job)
+}
+
 // AttemptName names the attempt of the run, among all of the job, as label attempt has it.
 func AttemptName(run *v1alpha1.MergeRun) string { return run.ID + "-" + strconv.Itoa(int(run.Attempt)) }
 
@@ -80,7 +90,11 @@ func placeHash(job *v1alpha1.MergeJob, folder string) string {
 	s := &job.Spec.Store
 	endpoint, _ := s.Server()
 	// Normal forms, so that a slash more or the default port in one of two jobs does not hide that they share a place.
-	place := []string{string(s.Type), serverurl.NormalizeURL(endpoint), path.Clean(s.Place()), path.Join("/", s.Prefix, folder)}
+	holder := path.Clean(s.Place())
+	if s.Type == v1alpha1.StoreClaim {
+		holder = job.Namespace + "/" + holder // Claims of one name in two namespaces are two.
+	}
+	place := []string{string(s.Type), serverurl.NormalizeURL(endpoint), holder, path.Join("/", s.Prefix, folder)}
 	sum := sha256.Sum256([]byte(strings.Join(place, "\n"))) // None of them has a line break.
 	return hex.EncodeToString(sum[:8])
 }
@@ -111,6 +125,7 @@ func (b Blueprint) NewPod(i int32) *corev1.Pod {
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for c := range containers {
 			prepareContainer(&containers[c], vars)
+			trainingpod.MountStore(&containers[c], claimPath(b.Job.Spec.Store.Claim))
 		}
 	}
 	b.groupMember(i).JoinGang(pod)

@@ -158,6 +158,46 @@ func TestContainersAreToldOfTheStore(t *testing.T) {
 	g.Expect(got).To(HaveKeyWithValue("TIDELINE_OUTPUT_PATH", "ctr/full/20261122t004013z-7b3f9c01/"))
 }
 
+func TestContainersMountTheClaimOfTheStore(t *testing.T) {
+	g := NewWithT(t)
+	b := blueprint()
+	b.Job.Spec.Store.Type, b.Job.Spec.Store.S3 = v1alpha1.StoreClaim, nil
+	b.Job.Spec.Store.Claim = &v1alpha1.ClaimStore{Name: "checkpoints"}
+	own := corev1.VolumeMount{Name: "mine", MountPath: "/models", SubPath: "ads"}
+	b.Job.Spec.Template.Spec.Containers[1].VolumeMounts = []corev1.VolumeMount{own}
+	pod := b.NewPod(0)
+	mount := corev1.VolumeMount{Name: "tideline-store", MountPath: "/models"}
+	g.Expect(pod.Spec.Containers[0].VolumeMounts).To(ContainElement(mount), "to write it too")
+	g.Expect(pod.Spec.InitContainers[0].VolumeMounts).To(ContainElement(mount))
+	g.Expect(pod.Spec.Containers[1].VolumeMounts).To(And(ContainElement(own), Not(ContainElement(mount))), "the user's stands")
+	var claims []string
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			claims = append(claims, v.Name+" "+v.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	g.Expect(claims).To(Equal([]string{"tideline-store checkpoints"}))
+	got := vars(&pod.Spec.Containers[0])
+	g.Expect(got).To(HaveKeyWithValue("TIDELINE_STORE_TYPE", "Claim"))
+	g.Expect(got).To(HaveKeyWithValue("TIDELINE_STORE_PATH", "/models"))
+	g.Expect(got).To(HaveKeyWithValue("TIDELINE_STORE_REPORT", "ctr-merge-store"))
+	g.Expect(got).NotTo(Or(HaveKey("TIDELINE_STORE_BUCKET"), HaveKey("TIDELINE_STORE_REGION")))
+	b.Job.Spec.Store.Claim.MountPath = "/mnt"
+	g.Expect(vars(&b.NewPod(0).Spec.Containers[0])).To(HaveKeyWithValue("TIDELINE_STORE_PATH", "/mnt"))
+}
+
+func TestClaimsOfOneNameInTwoNamespacesAreTwoPlaces(t *testing.T) {
+	g := NewWithT(t)
+	one, other := blueprint().Job, blueprint().Job
+	for _, j := range []*v1alpha1.MergeJob{one, other} {
+		j.Spec.Store.Type, j.Spec.Store.S3, j.Spec.Store.Claim = v1alpha1.StoreClaim, nil, &v1alpha1.ClaimStore{Name: "models"}
+	}
+	other.Name = "another"
+	g.Expect(PlaceHashes(other)).To(Equal(PlaceHashes(one)))
+	other.Namespace = "other"
+	g.Expect(PlaceHashes(other)).NotTo(ContainElements(PlaceHashes(one)))
+}
+
 func TestPodKeepsWhatTheUserSet(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()

@@ -34,6 +34,8 @@ const (
 	EndpointNotAllowed Reason = "EndpointNotAllowed"
 	// StoreTypeNotAllowed: the operator's configuration does not allow the type, or not this directory.
 	StoreTypeNotAllowed Reason = "StoreTypeNotAllowed"
+	// ReportInvalid: the report of a store does not say what it must.
+	ReportInvalid Reason = "ReportInvalid"
 	// Invalid: the location, or a name in the store, is not what it must be.
 	Invalid Reason = "Invalid"
 	// Refused: the store gave another answer that ends it, for example that the bucket is in another region.

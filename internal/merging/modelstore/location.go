@@ -16,17 +16,19 @@ const (
 	TypeS3 = "S3"
 	// TypeFile is a directory of the machine that the operator runs on, for tests and demonstrations.
 	TypeFile = "File"
+	// TypeClaim is a volume that only pods mount: ObserveReport tells what is in it.
+	TypeClaim = "Claim"
 )
 
 // Location is where the objects of a model are. All of it is what a user wrote: Policy.CheckLocation judges it.
 type Location struct {
-	// Type is TypeS3 or TypeFile.
+	// Type is TypeS3, TypeFile or TypeClaim.
 	Type string
 	// Endpoint is the URL of an S3 server, whose buckets are addressed by path. Empty: AWS's own in Region.
 	Endpoint string
 	// Region is part of the signature, and of the host name for AWS's own. Empty with an Endpoint: us-east-1.
 	Region string
-	// Bucket is a bucket's name, or the absolute path of a directory for TypeFile.
+	// Bucket is a bucket's name, the absolute path of a directory for TypeFile, or the name of a claim for TypeClaim.
 	Bucket string
 	// Prefix is the folder of the model in the bucket, with or without a slash at its end. It may be empty.
 	Prefix string

@@ -29,6 +29,8 @@ const (
 	// MostCounted is how many increments are counted: a backlog is read in pieces, and 100,000 objects cost as many requests as
 	// 10,000.
 	MostCounted = 10_000
+	// MostInWindow is how many increments a store may have whose last ones are listed. S3 lists from the first on only.
+	MostInWindow = 100_000
 	// mostListBytes leaves room for the rest of a ConfigMap, which etcd bounds with 1 MiB.
 	mostListBytes = 900_000
 )
@@ -47,6 +49,8 @@ type Query struct {
 	Merged map[string]string
 	// Most is how many increments are listed at most, of those that are counted.
 	Most int
+	// Window lists the last so many of all increments instead; 0 for none. What is counted stays the same.
+	Window int
 }
 
 // Full is a complete full model.
@@ -140,7 +144,7 @@ func (s *store) observeStore(ctx context.Context, l Location, q Query) (Observat
 		}
 		o.RunComplete = o.RunComplete || there && full.Name == q.Run
 	}
-	o.Increments, err = s.listIncrements(ctx, l, cutOf(o.LastFull, q), q.Most)
+	o.Increments, err = s.listIncrements(ctx, l, cutOf(o.LastFull, q), q)
 	return o, err
 }
 
@@ -227,39 +231,82 @@ func cutOf(last *Full, q Query) cut {
 	return cut{since: last.Time}
 }
 
-func (s *store) listIncrements(ctx context.Context, l Location, c cut, most int) (Increments, error) {
-	var found Increments
-	var names []string
+func (s *store) listIncrements(ctx context.Context, l Location, c cut, q Query) (Increments, error) {
+	t := tally{cut: c, most: q.Most, window: q.Window}
 	parent, after := l.IncrementsPath(), ""
-	if c.after != "" {
+	if c.after != "" && q.Window == 0 {
 		after = parent + c.after
 	}
 	err := s.eachObject(ctx, parent, "", after, func(o object) error {
 		name := strings.TrimPrefix(o.key, parent)
 		// Keys that end with a slash are what consoles make of empty folders.
-		if name == "" || strings.HasSuffix(name, "/") || name <= c.after || o.modified.Before(c.since) {
+		if name == "" || strings.HasSuffix(name, "/") {
 			return nil
 		}
-		if strings.ContainsAny(name, "\r\n") {
-			// The list of increments has one name a line.
-			return refuse(Invalid, "the increment %s has a line break in its name: rename it", quoteClipped(name))
-		}
-		found.Count++
-		if o.modified.After(found.NewestTime) {
-			found.NewestTime = o.modified
-		}
-		if len(names) < most {
-			names = append(names, name)
-		}
-		if found.Count == MostCounted {
-			return errEnough
-		}
-		return nil
+		return t.add(name, o.modified)
 	})
 	if err != nil && !errors.Is(err, errEnough) {
 		return Increments{}, err
 	}
+	return t.sum()
+}
+
+// tally counts increments that come in the order of their names, and keeps the names that a run would merge.
+type tally struct {
+	cut          cut
+	most, window int
+	found        Increments
+	names        []string
+	seen         int
+}
+
+// add adds an increment. It returns errEnough when no more need be looked at.
+func (t *tally) add(name string, written time.Time) error {
+	waits := name > t.cut.after && !written.Before(t.cut.since)
+	if !waits && t.window == 0 {
+		return nil
+	}
+	if strings.ContainsAny(name, "\r\n") {
+		// The list of increments has one name a line.
+		return refuse(Invalid, "the increment %s has a line break in its name: rename it", quoteClipped(name))
+	}
+	if waits && t.found.Count < MostCounted {
+		t.found.Count++
+		if written.After(t.found.NewestTime) {
+			t.found.NewestTime = written
+		}
+	}
+	if t.window == 0 {
+		if len(t.names) < t.most {
+			t.names = append(t.names, name)
+		}
+		if t.found.Count == MostCounted {
+			return errEnough
+		}
+		return nil
+	}
+	if t.seen++; t.seen > MostInWindow {
+		return refuse(Invalid, "there are more than %d increments, and a window over the last %d needs all of them listed: delete "+
+			"old ones, for example by a lifecycle rule, or leave spec.window out", MostInWindow, t.window)
+	}
+	if t.names = append(t.names, name); len(t.names) >= 2*t.window {
+		t.names = slices.Delete(t.names, 0, len(t.names)-t.window)
+	}
+	return nil
+}
+
+// sum is what was added.
+func (t *tally) sum() (Increments, error) {
+	names := t.names
+	if t.window > 0 {
+		names = names[max(len(names)-t.window, 0):]
+	}
+	found := t.found
 	found.List, found.Listed = firstFitting(names, mostListBytes)
+	if t.window > 0 && found.Listed < len(names) {
+		return Increments{}, refuse(Invalid, "the names of %d increments take more than %d bytes: lower spec.window or shorten "+
+			"them", len(names), mostListBytes)
+	}
 	if found.Listed > 0 {
 		found.First, found.Last = names[0], names[found.Listed-1]
 	}

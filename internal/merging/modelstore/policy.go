@@ -43,8 +43,10 @@ func (p Policy) CheckLocation(l Location) error {
 	case TypeFile:
 		_, err := p.resolveDirectory(l)
 		return err
+	case TypeClaim:
+		return nil // The operator reaches no volume.
 	}
-	return refuse(StoreTypeNotAllowed, "the type is %s, but must be %s or %s", quoteClipped(l.Type), TypeS3, TypeFile)
+	return refuse(StoreTypeNotAllowed, "the type is %s, but must be %s, %s or %s", quoteClipped(l.Type), TypeS3, TypeClaim, TypeFile)
 }
 
 func (p Policy) checkServer(l Location) error {

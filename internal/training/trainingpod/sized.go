@@ -2,6 +2,7 @@ package trainingpod
 
 import (
 	"cmp"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -41,7 +42,24 @@ func asksOf(pods int32, qos config.QoS, template func(i int32) *corev1.PodSpec) 
 func MergeSpec(job *v1alpha1.MergeJob, i int32) *corev1.PodSpec {
 	spec := job.Spec.Template.Spec.DeepCopy()
 	sizing.ApplyRequests(sizing.RoleOf(i), spec.Containers, job.Status.Sizing)
+	if claim := job.Spec.Store.Claim; claim != nil {
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: storeVolume, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
+		}})
+	}
 	return spec
+}
+
+// storeVolume is the volume of a merge's store.
+const storeVolume = "tideline-store"
+
+// MountStore mounts the volume of a merge's store in a container, unless the user has mounted something at that path. It does
+// nothing for an empty path.
+func MountStore(c *corev1.Container, path string) {
+	taken := func(m corev1.VolumeMount) bool { return m.MountPath == path }
+	if path != "" && !slices.ContainsFunc(c.VolumeMounts, taken) {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: storeVolume, MountPath: path})
+	}
 }
 
 // OwnMergeMaster is true if the first pod of a merge may ask for other resources than the others.

@@ -68,7 +68,7 @@ func formerMergeNames() []Case {
 			"credentialsSecretName has a new name: write s3.credentialsRef.name"),
 		refused("a store as it was", setting(store, `{"type":null,"s3":null,"provider":"s3"}`),
 			provider.Says[0], store+".type: Required value").
-			blind().decoded(provider.Says[0], unsupported(store+".type", "", "S3", "File")),
+			blind().decoded(provider.Says[0], unsupported(store+".type", "", storeTypes...)),
 	}
 }
 

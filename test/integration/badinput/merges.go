@@ -18,12 +18,14 @@ func merges() []Case {
 		"shorten the name to %d characters or fewer"
 	return append([]Case{
 		refused("no spec", `{"spec":null}`, "spec: Required value").blind().decoded(
-			unsupported("spec.store.type", "", "S3", "File"), noContainers),
+			unsupported("spec.store.type", "", storeTypes...), noContainers),
 		refused("minReplicas of 0", `{"spec":{"minReplicas":0}}`, minimumOfZero).decoded(),
 		refused("maxReplicas of 0", `{"spec":{"maxReplicas":0}}`, maximumOfZero, fmt.Sprintf(aboveMaximum, 2, 0)).decoded(
 			fmt.Sprintf(aboveMaximum, 2, 1)),
 		named("of 56 characters", strings.Repeat("a", 56), "", fmt.Sprintf(long, 56, 3, 55)),
 		named("of 55 characters with 11 pods", strings.Repeat("a", 55), `,"spec":{"maxReplicas":11}`, fmt.Sprintf(long, 55, 10, 54)),
+		refused("a window larger than a run", `{"spec":{"window":6,"maxIncrementsPerRun":5}}`, "spec.window: Invalid value: "+
+			"window (6) must not exceed maxIncrementsPerRun (5): lower window or raise maxIncrementsPerRun"),
 		empty("spec.model").decoded(),
 		tooLong("spec.model", 128),
 		mismatch("spec.model", "ctr/v2", "^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"),
@@ -35,10 +37,12 @@ func merges() []Case {
 		{"spec.backoffSeconds", 1, 86400},
 		{"spec.maxIncrementsPerRun", 1, 5000},
 		{"spec.runTimeoutSeconds", 1, 604800},
+		{"spec.schedule.increments", 1, 5000},
 		{"spec.startTimeoutSeconds", 1, 86400},
 		{"spec.threshold", 1, 1000},
 		{"spec.weight.boost", 0, 1000},
 		{"spec.weight.perIncrement", 0, 100},
+		{"spec.window", 1, 1000},
 	})...)
 }
 
@@ -46,8 +50,8 @@ func merges() []Case {
 func schedules() []Case {
 	const (
 		interval, cron = "spec.schedule.interval", "spec.schedule.cron"
-		either         = "spec.schedule: Invalid value: a schedule has either an interval or a cron line: set one of them, or leave " +
-			"schedule out to merge once"
+		either         = "spec.schedule: Invalid value: a schedule has an interval, a cron line or a number of increments: set one " +
+			"of them, but not both interval and cron, or leave schedule out to merge once"
 		alone = "spec.schedule.timeZone: Invalid value: timeZone (Europe/Berlin) goes with cron: remove it, or set cron"
 		zone  = "spec.schedule.cron: Invalid value: %q: the time zone has a field of its own: set timeZone"
 		units = `^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?$`
@@ -59,6 +63,8 @@ func schedules() []Case {
 	return []Case{
 		schedule("empty", ``, either),
 		schedule("an interval and a cron line", `"interval":"10h","cron":"@daily"`, either),
+		schedule("an interval, a cron line and increments", `"interval":"10h","cron":"@daily","increments":5`, either),
+		schedule("a time zone of increments", `"increments":5,"timeZone":"Europe/Berlin"`, alone),
 		schedule("a time zone alone", `"timeZone":"Europe/Berlin"`, either, alone),
 		schedule("a time zone of an interval", `"interval":"10h","timeZone":"Europe/Berlin"`, alone),
 		schedule("9 seconds", `"interval":"9s"`, fmt.Sprintf(span, "9s")),

@@ -2,12 +2,18 @@ package badinput
 
 import "strings"
 
+// storeTypes are those that there are.
+var storeTypes = []string{"S3", "File", "Claim"}
+
 // stores are mistakes in where a store is and who reads it.
 func stores() []Case {
 	const (
 		kind, s3, file = "spec.store.type", "spec.store.s3", "spec.store.file"
-		bucketed       = s3 + ": Invalid value: s3 goes with type S3, and with it alone: set type to S3 and describe the bucket in s3"
-		filed          = file + ": Invalid value: file goes with type File, and with it alone: set type to File and name the " +
+		claimed        = "spec.store.claim: Invalid value: claim goes with type Claim, and with it alone: set type to Claim and name " +
+			"the PersistentVolumeClaim in claim"
+		volume   = `"claim":{"name":"models"}`
+		bucketed = s3 + ": Invalid value: s3 goes with type S3, and with it alone: set type to S3 and describe the bucket in s3"
+		filed    = file + ": Invalid value: file goes with type File, and with it alone: set type to File and name the " +
 			"folder in file"
 		folder = `"file":{"path":"/models"}`
 	)
@@ -16,15 +22,20 @@ func stores() []Case {
 	}
 	return append([]Case{
 		refused("no store", setting("spec.store", "null"), "spec.store: Required value").blind().decoded(
-			unsupported(kind, "", "S3", "File")),
-		refused("no type", setting(kind, "null"), kind+": Required value").blind().decoded(unsupported(kind, "", "S3", "File")),
-		unknown(kind, "GS", "S3", "File"),
+			unsupported(kind, "", storeTypes...)),
+		refused("no type", setting(kind, "null"), kind+": Required value").blind().decoded(unsupported(kind, "", storeTypes...)),
+		unknown(kind, "GS", storeTypes...),
 		store("no bucket for type S3", `"s3":null`, bucketed),
 		store("a folder for type S3", folder, filed),
 		store("no folder for type File", `"type":"File","s3":null`, filed),
 		store("a bucket for type File", `"type":"File",`+folder, bucketed),
+		store("a claim for type S3", volume, claimed),
+		store("a claim for type File", `"type":"File","s3":null,`+folder+`,`+volume, claimed),
+		store("no claim for type Claim", `"type":"Claim","s3":null`, claimed),
+		store("a bucket for type Claim", `"type":"Claim",`+volume, bucketed),
+		store("a folder for type Claim", `"type":"Claim","s3":null,`+folder+`,`+volume, filed),
 		store("type File for a bucket", `"type":"File"`, bucketed, filed),
-	}, append(buckets(), paths()...)...)
+	}, append(buckets(), append(paths(), claims()...)...)...)
 }
 
 // buckets are mistakes in a store of type S3.
@@ -67,6 +78,31 @@ func paths() []Case {
 		filed("without a path", `{}`, path+": Required value").blind().decoded(relative("")),
 		filed("that is not absolute", `{"path":"models"}`, relative("models")),
 		filed("of 513 letters", `{"path":"/`+strings.Repeat("m", 512)+`"}`, path+": Too long: may not be more than 512 bytes").blind(),
+	}
+}
+
+// claims are mistakes in a store of type Claim.
+func claims() []Case {
+	const name, path, must = "spec.store.claim.name", "spec.store.claim.mountPath", "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+	claimed := func(what, claim string, says ...string) Case {
+		return refused("a claim "+what, setting("spec.store", `{"type":"Claim","s3":null,"claim":`+claim+`}`), says...)
+	}
+	mounted := func(what, at string) Case {
+		return claimed(what, `{"name":"models","mountPath":"`+at+`"}`, path+`: Invalid value: "`+at+`": mountPath (`+at+
+			") must be an absolute path below /, without colons and without ..")
+	}
+	return []Case{
+		claimed("without a name", `{}`, name+": Required value").blind().decoded(tooShort(name)),
+		claimed("with an empty name", `{"name":""}`, tooShort(name)),
+		claimed("in capitals", `{"name":"Models"}`, name+`: Invalid value: "Models": `+name+" in body should match '"+must+"'"),
+		claimed("of 254 letters", `{"name":"`+strings.Repeat("m", 254)+`"}`,
+			name+": Too long: may not be more than 253 bytes").blind(),
+		mounted("at a path that is not absolute", "models"),
+		mounted("at the root", "/"),
+		mounted("at a path with a colon", "/models:ro"),
+		mounted("at a path that leads up", "/models/../etc"),
+		claimed("at a path of 513 letters", `{"name":"models","mountPath":"/`+strings.Repeat("m", 512)+`"}`,
+			path+": Too long: may not be more than 512 bytes").blind(),
 	}
 }
 

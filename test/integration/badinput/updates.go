@@ -104,6 +104,7 @@ func MergeUpdates() []Update {
 		model = "spec.model: Invalid value: model cannot change, because the history belongs to it" + again
 		store = "spec.store: Invalid value: store cannot change, credentialsRef excepted, because the history belongs to it" + again
 		local = `{"spec":{"store":{"type":"File","s3":null,"file":{"path":"/models"}}}}`
+		claim = `{"spec":{"store":{"type":"Claim","s3":null,"claim":{"name":"models"}}}}`
 	)
 	modelled := setting("spec.model", `"ctr"`)
 	updates := []Update{
@@ -111,6 +112,9 @@ func MergeUpdates() []Update {
 		changed("a model added", `{}`, modelled, model),
 		changed("a model removed", modelled, setting("spec.model", "null"), model),
 		changed("a store of another type", `{}`, local, store),
+		changed("a claim for a bucket", `{}`, claim, store),
+		changed("another claim", claim, setting("spec.store.claim.name", `"other"`), store),
+		changed("another path of a claim", claim, setting("spec.store.claim.mountPath", `"/other"`), store),
 		changed("another folder of the operator's", local, setting("spec.store.file.path", `"/other"`), store),
 	}
 	for _, field := range [][2]string{
@@ -128,6 +132,8 @@ func AcceptedByMerges() []Update {
 		changed("the model that is the default", `{}`, setting("spec.model", `"bad"`), ""),
 		changed("the model's default left out", setting("spec.model", `"bad"`), setting("spec.model", "null"), ""),
 		changed("another ServiceAccount", inPod("serviceAccountName", `"merger"`), inPod("serviceAccountName", `"mighty"`), ""),
+		changed("a window", `{}`, setting("spec.window", "5"), ""),
+		changed("no window", setting("spec.window", "5"), setting("spec.window", "null"), ""),
 		changed("another Secret", `{}`, setting("spec.store.s3.credentialsRef.name", `"rotated"`), ""),
 		changed("another tier", `{"spec":{"tier":"small-traffic"}}`, setting("spec.tier", `"exploratory"`), ""),
 		changed("another owner", `{"spec":{"owner":"alice"}}`, setting("spec.owner", `"bob"`), ""),
