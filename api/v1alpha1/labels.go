@@ -79,6 +79,13 @@ const AnnotationCreatedFor = "tideline.io/created-for"
 // DefaultProfile stands in a status for the profile of namespaces that belong to none: all tiers, and no share of its own.
 const DefaultProfile = "(default)"
 
+// LabelGuard marks ConfigMaps in the operator's namespace by which the API server judges pods, under policy
+// tideline-other-workloads. Its value is GuardOtherWorkloads.
+const (
+	LabelGuard          = "tideline.io/guard"
+	GuardOtherWorkloads = "other-workloads"
+)
+
 // LabelReservation holds the name of the reservation whose room a pod or PodGroup holds, beside LabelProfile.
 const LabelReservation = "tideline.io/reservation"
 

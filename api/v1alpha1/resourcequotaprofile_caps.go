@@ -58,15 +58,17 @@ type ProfileMember struct {
 	FormerMember `json:",inline"`
 }
 
-// OtherWorkloads chooses whether pods outside Tideline's jobs count.
+// OtherWorkloads chooses whether pods outside Tideline's jobs count, or may have accelerators at all.
 //
-// +kubebuilder:validation:Enum=Count;Ignore
+// +kubebuilder:validation:Enum=Count;Ignore;Refuse
 type OtherWorkloads string
 
 // Values of OtherWorkloads.
 const (
 	OtherWorkloadsCount  OtherWorkloads = "Count"
 	OtherWorkloadsIgnore OtherWorkloads = "Ignore"
+	// OtherWorkloadsRefuse: the API server refuses new ones that ask for accelerators. Those that are there count.
+	OtherWorkloadsRefuse OtherWorkloads = "Refuse"
 )
 
 // ProfileCaps are limits of what one user and one job may hold at a time. Tideline refuses a job that exceeds them by
@@ -93,7 +95,9 @@ type ProfileCaps struct {
 	AcceleratorHours []HourCap `json:"acceleratorHours,omitempty"`
 
 	// OtherWorkloads chooses whether pods outside Tideline's jobs, such as notebooks and PyTorchJobs, count for the user that
-	// their label names (ledger.userLabel of the operator's configuration): Count or Ignore. Default Count.
+	// their label names (ledger.userLabel of the operator's configuration): Count or Ignore. With Refuse the API server also
+	// refuses new ones that ask for accelerators, for other devices that the profile limits, or for resource claims; condition
+	// OtherWorkloadsRefused says whether it does. Default Count.
 	// +optional
 	// +kubebuilder:default=Count
 	OtherWorkloads OtherWorkloads `json:"otherWorkloads,omitempty"`

@@ -13,6 +13,9 @@ const (
 	// ConditionLedgerVolatile is present and True, on profiles with budgets and on CostReports, while the ledger goes with the
 	// operator's pod.
 	ConditionLedgerVolatile = "LedgerVolatile"
+	// ConditionOtherWorkloadsRefused is present on profiles whose spec.caps.otherWorkloads is Refuse: True while the API server
+	// refuses such pods, False while it does not.
+	ConditionOtherWorkloadsRefused = "OtherWorkloadsRefused"
 )
 
 // Reasons of a ResourceQuotaProfile that no job has.
@@ -39,6 +42,10 @@ const (
 	ReasonLedgerBegan = "LedgerBegan"
 	// ReasonLostWithPod: the ledger is in a volume that ends with the operator's pod.
 	ReasonLostWithPod = "LostWithPod"
+	// ReasonGuardInForce: the API server refuses accelerators to pods that are not of Tideline's jobs.
+	ReasonGuardInForce = "GuardInForce"
+	// ReasonGuardMissing: what the API server would refuse such pods by is missing.
+	ReasonGuardMissing = "GuardMissing"
 	// ReasonGuaranteesExceedNodes: queues have guarantees or fixed shares of more than the nodes have.
 	ReasonGuaranteesExceedNodes = "GuaranteesExceedNodes"
 	// ReasonOtherOwner: a training has the name that a reservation is for, but another owner.

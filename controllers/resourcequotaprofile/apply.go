@@ -24,21 +24,25 @@ type applied struct {
 	known bool
 	// placeholders is why the reservations are not as decided. After a problem with the Queue they are not touched.
 	placeholders error
+	// guard is why the guard is not as decided.
+	guard error
 }
 
-// apply carries out what is decided about one profile, and stops at the first problem.
+// apply carries out what is decided about one profile, and stops at the first problem. What keeps other workloads out waits for
+// no Queue.
 func (r *Reconciler) apply(ctx context.Context, d *quota.ProfileDecision, now time.Time) applied {
+	guard := r.applyGuard(ctx, d)
 	p := r.applyQueue(ctx, d)
 	if p == nil {
 		if d.Agrees || d.Create != nil || d.Apply != nil {
 			r.memory.forgetRefusal(d.Profile)
 		}
-		return applied{placeholders: r.applyPlaceholders(ctx, d.Profile, d.Placeholders)}
+		return applied{placeholders: r.applyPlaceholders(ctx, d.Profile, d.Placeholders), guard: guard}
 	}
 	if isStale(p) {
-		return applied{queue: p}
+		return applied{queue: p, guard: guard}
 	}
-	return applied{queue: p, known: !r.memory.noteRefusal(d.Profile, p.Err.Error(), now)}
+	return applied{queue: p, known: !r.memory.noteRefusal(d.Profile, p.Err.Error(), now), guard: guard}
 }
 
 // isStale tells whether a problem may be due to an old cache, so that a new evaluation may solve it.

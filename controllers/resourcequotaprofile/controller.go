@@ -45,6 +45,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=list;watch
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues,verbs=create;list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=create;list;watch;patch;delete
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=tideline-other-workloads,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 const (
@@ -61,7 +63,9 @@ var all = types.NamespacedName{Name: "profiles"}
 type Reconciler struct {
 	Dependencies
 
-	client   client.Client
+	client client.Client
+	// guards reads ConfigMaps of guards and what the API server reads them by.
+	guards   client.Reader
 	applier  kube.Applier
 	live     client.Reader
 	recorder events.EventRecorder
@@ -113,6 +117,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 	c, err := r.buildController(mgr)
 	if err != nil {
 		return fmt.Errorf("set up the controller of ResourceQuotaProfile: %w", err)
+	}
+	if err := r.watchGuards(mgr, c); err != nil {
+		return err
 	}
 	return r.watchVolcano(ctx, mgr, c)
 }

@@ -18,6 +18,8 @@ type memory struct {
 	profiles map[types.UID]*remembered
 	// waits are those of the last decision.
 	waits quota.Waits
+	// operator is the user as whom the API server knows the operator; empty while that was not asked.
+	operator string
 }
 
 type remembered struct {
@@ -31,6 +33,8 @@ type remembered struct {
 	tried time.Time
 	// placeholders are what was last said against what holds the room of reservations, by their names.
 	placeholders map[string]quota.Refusal
+	// guardRefusal is what was last said against the guard; empty for nothing.
+	guardRefusal string
 }
 
 func newMemory() *memory { return &memory{profiles: map[types.UID]*remembered{}} }
@@ -96,6 +100,16 @@ func (m *memory) refusalOf(p *v1alpha1.ResourceQuotaProfile, reservation string)
 		return &refusal
 	}
 	return nil
+}
+
+// noteGuard records the result of writing the guard. An error that a new try alone does not solve is a refusal.
+func (m *memory) noteGuard(p *v1alpha1.ResourceQuotaProfile, err error) {
+	switch problem := kube.ProblemOf(err, "write the guard"); {
+	case problem == nil:
+		m.entryFor(p).guardRefusal = ""
+	case !isStale(problem):
+		m.entryFor(p).guardRefusal = err.Error()
+	}
 }
 
 // forgetRefusal records that the Queue was written.

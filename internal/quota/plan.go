@@ -62,6 +62,8 @@ type Observed struct {
 	Budgets map[string][]Budget
 	// LedgerVolatile is in one sentence why the ledger goes with the operator's pod; empty if it does not, or that is unknown.
 	LedgerVolatile string
+	// Guarding is what is known of how the API server refuses pods that are not of Tideline's jobs.
+	Guarding Guarding
 	// Tasks are the trainings that have the names for which there are reservations.
 	Tasks []Task
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.
@@ -89,6 +91,8 @@ type Profile struct {
 	Refused string
 	// RefusedAt is the time of that error.
 	RefusedAt time.Time
+	// GuardRefused is the error of the API server at the last write of the guard; empty for none.
+	GuardRefused string
 }
 
 // Jobs counts trainings and merges.
@@ -124,6 +128,8 @@ type ProfileDecision struct {
 	Agrees bool
 	// Placeholders are the decisions about the reservations, carried out after the Queue is written.
 	Placeholders []PlaceholderDecision
+	// Guard is what to do about the ConfigMap by which the API server judges other pods.
+	Guard GuardDecision
 	// Status is what the status should be.
 	Status v1alpha1.ResourceQuotaProfileStatus
 }

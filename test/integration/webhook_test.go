@@ -59,7 +59,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 			"--config="+file, "--metrics-bind-address="+metrics, "--metrics-secure=false", "--webhooks",
 			"--webhook-bind-address="+address, "--health-probe-bind-address="+probes)
 		Expect(readiness(ctx, probes)).To(Equal(http.StatusInternalServerError), "the operator reconciles, and is not ready")
-		Expect(installWebhooks(ctx, in, address)).To(Succeed(), "the webhooks answer")
+		Expect(in.InstallWebhooks(ctx, address)).To(Succeed(), "the webhooks answer")
 		Expect(readiness(ctx, probes)).To(Equal(http.StatusOK), "the operator is ready")
 	})
 	scenario := func(name string, gpus ...int64) *testutil.Scenario { return in.NewScenario(GinkgoT(), name, gpus...) }
@@ -323,22 +323,6 @@ func readiness(ctx context.Context, probes string) (int, error) {
 		return 0, err
 	}
 	return response.StatusCode, response.Body.Close()
-}
-
-// installWebhooks installs config/webhook so that the API server calls an operator beside the cluster, which serves the webhooks
-// at that address, and returns when it does.
-func installWebhooks(ctx context.Context, in *testutil.Installation, address string) error {
-	configurations, err := testutil.Webhooks(ctx)
-	if err != nil {
-		return err
-	}
-	for _, o := range configurations {
-		cluster.PointWebhooks(o, "https://"+address, nil)
-		if err := in.Client.Create(ctx, o); err != nil {
-			return fmt.Errorf("install %s %s: %w", o.GetKind(), o.GetName(), err)
-		}
-	}
-	return in.AwaitWebhooks(ctx)
 }
 
 // as acts as a user, who is in these groups, after it was given a ClusterRole in the scenario's namespace.

@@ -56,6 +56,21 @@ func Webhooks(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	return configurations, nil
 }
 
+// InstallWebhooks has the API server call the operator's webhooks at an address, and waits until they answer.
+func (in *Installation) InstallWebhooks(ctx context.Context, address string) error {
+	configurations, err := Webhooks(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range configurations {
+		cluster.PointWebhooks(o, "https://"+address, nil)
+		if err := in.Client.Create(ctx, o); err != nil {
+			return fmt.Errorf("install %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	return in.AwaitWebhooks(ctx)
+}
+
 // AwaitWebhooks waits until the API server has the operator set the owner of a job.
 func (w *World) AwaitWebhooks(ctx context.Context) error {
 	last := errors.New("nobody was asked")

@@ -164,7 +164,7 @@ func caps() []Case {
 		return "window: Invalid value: " + strconv.Quote(written) + ": window must be from 1h to 8784h"
 	}
 	cases := []Case{
-		unknown("spec.caps.otherWorkloads", "Some", "Count", "Ignore"),
+		unknown("spec.caps.otherWorkloads", "Some", "Count", "Ignore", "Refuse"),
 		refused("9 budgets", setting(hours, many(9, `{"window":"%dh","perUser":1}`)), hours+": Too many: 9: must have at most 8 items").
 			blind(),
 		hour("no window", `"perUser":1`, "window: Required value").blind().decoded(hours + "[0]." + window("0s")),

@@ -187,7 +187,10 @@ func (p *parts) checkBinding(binding *rbacv1.ClusterRoleBinding) error {
 // webhook configurations, and on Secrets of its own namespace.
 func withoutCertificates(rules []rbacv1.PolicyRule, own bool) []rbacv1.PolicyRule {
 	return slices.DeleteFunc(slices.Clone(rules), func(rule rbacv1.PolicyRule) bool {
-		return slices.Contains(rule.APIGroups, admissionregistrationv1.GroupName) || own && slices.Contains(rule.Resources, "secrets")
+		configurations := slices.ContainsFunc(rule.Resources, func(resource string) bool {
+			return strings.HasSuffix(resource, "webhookconfigurations")
+		})
+		return configurations || own && slices.Contains(rule.Resources, "secrets")
 	})
 }
 
