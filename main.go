@@ -402,7 +402,7 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 		RetryPeriod:                   ptr.To(config.Seconds(cfg.LeaderElection.RetryPeriodSeconds)),
 		Cache: cache.Options{
 			SyncPeriod:       ptr.To(config.Seconds(cfg.ResyncPeriodSeconds)),
-			DefaultTransform: kube.StripOthers,
+			DefaultTransform: volcano.StripOthers,
 			ByObject:         objects,
 		},
 	})

@@ -8,8 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // memory holds what watches reported and caches do not keep. A restart loses it, but no decision with it: status remembers the
@@ -118,6 +120,9 @@ func (m *memory) forget(job types.NamespacedName) {
 
 // validateSpec checks a spec against its schema and rules, once per generation: CEL is expensive and the result cannot change.
 func (m *memory) validateSpec(ctx context.Context, g *specvalidation.Guard, job *v1alpha1.ElasticTrainingJob) (string, error) {
+	if n := kube.WeightOfDropped(job); n > 0 {
+		return trainingpod.TooHeavy(n).Error(), nil
+	}
 	key := client.ObjectKeyFromObject(job)
 	m.mu.Lock()
 	r := m.entryOf(key)

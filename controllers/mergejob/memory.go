@@ -8,7 +8,9 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/merging"
+	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // memory holds what no cache has. A restart loses it without harm: specs are checked again, and the API server repeats its
@@ -42,6 +44,9 @@ func (m *memory) entryFor(job types.UID) *remembered {
 
 // checkSpec validates a spec, once per generation.
 func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, job *v1alpha1.MergeJob) (string, error) {
+	if n := kube.WeightOfDropped(job); n > 0 {
+		return trainingpod.TooHeavy(n).Error(), nil
+	}
 	m.mu.Lock()
 	r := m.entryFor(job.UID)
 	if r.checked == job.Generation {

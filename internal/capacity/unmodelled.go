@@ -1,6 +1,10 @@
 package capacity
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tideline-io/tideline/internal/platform/weight"
+)
 
 // What the model does not cover, as people read it: "because it asks for ...". docs/concepts.md lists the same, and metric
 // tideline_unjudged_gangs counts the gangs that wait with each.
@@ -25,6 +29,8 @@ const (
 	SpreadPolicies = "topology spread with a policy for nodes"
 	// DeviceClaims is for devices that are claimed from DRA.
 	DeviceClaims = "resource claims"
+	// TooMuch is for a pod of which caches keep no rules and volumes, because it has too many.
+	TooMuch = "more rules and volumes than are read"
 	// EphemeralVolumes is for volumes that are made for a pod.
 	EphemeralVolumes = "generic ephemeral volumes"
 	// Shares is for an amount of one device.
@@ -43,7 +49,7 @@ const (
 func ListUnmodelled() []string {
 	return []string{
 		ManyShapes, ManyRules, CrowdedRules, RulesOfShapes, OneDomain, OwnLabels, SelectedNamespaces, LabelKeys, SpreadPolicies,
-		DeviceClaims, EphemeralVolumes, Shares, NoVolumeClaim, LeavingVolumeClaim, OpenVolumeClaim, SingleNodeVolume,
+		DeviceClaims, TooMuch, EphemeralVolumes, Shares, NoVolumeClaim, LeavingVolumeClaim, OpenVolumeClaim, SingleNodeVolume,
 		LostVolume, NoRuntimeClass,
 	}
 }
@@ -54,6 +60,9 @@ func beyondModel(spec *corev1.PodSpec) string {
 		return DeviceClaims
 	}
 	for i := range spec.Volumes {
+		if spec.Volumes[i].Name == weight.Oversized {
+			return TooMuch
+		}
 		if spec.Volumes[i].Ephemeral != nil {
 			return EphemeralVolumes
 		}

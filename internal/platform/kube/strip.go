@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/weight"
 )
 
 // StripMetadata drops what no reconciler reads from an object before it is cached.
@@ -17,6 +18,7 @@ func StripMetadata(o any) (any, error) {
 	if object, ok := o.(client.Object); ok {
 		object.SetManagedFields(nil)
 		stripAnnotations(object)
+		stripLarge(object)
 	}
 	return o, nil
 }
@@ -99,7 +101,11 @@ func StripPod(userLabel string) func(any) (any, error) {
 		if !ok {
 			return StripMetadata(o)
 		}
-		return stripPod(pod, userLabel), nil
+		stripped := stripPod(pod, userLabel)
+		if weight.Of(*stripped) > weight.MostOfPod {
+			lighten(stripped)
+		}
+		return stripped, nil
 	}
 }
 
@@ -125,7 +131,7 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 		groupNameKey, v1alpha1.AnnotationOwner, v1alpha1.AnnotationProgress, v1alpha1.AnnotationCheckpointRequested,
 		v1alpha1.AnnotationCheckpointDone,
 	} {
-		if value, ok := pod.Annotations[key]; ok {
+		if value, ok := pod.Annotations[key]; ok && len(value) <= longestAnnotation {
 			stripped.Annotations = setKey(stripped.Annotations, key, value)
 		}
 	}

@@ -43,14 +43,13 @@ func StripService(o any) (any, error) {
 func childOf(o client.Object) metav1.ObjectMeta {
 	m := identityOf(o)
 	m.CreationTimestamp = o.GetCreationTimestamp()
-	for key, value := range o.GetLabels() {
-		if strings.HasPrefix(key, ourLabels) {
-			m.Labels = setKey(m.Labels, key, value)
+	labels := o.GetLabels()
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if strings.HasPrefix(key, ourLabels) && len(m.Labels) < mostLabels {
+			m.Labels = setKey(m.Labels, key, labels[key])
 		}
 	}
-	if owner := metav1.GetControllerOf(o); owner != nil {
-		m.OwnerReferences = []metav1.OwnerReference{*owner}
-	}
+	m.OwnerReferences = controllerOf(o)
 	return m
 }
 

@@ -5,8 +5,8 @@ import (
 )
 
 // StripOthers is for objects without a transform of their own. It keeps of resource claims and their templates what they ask for
-// and how many devices they got, and of others all but what no reconciler reads. The cache must not be told of claims in another
-// way: it asks about every kind that it is told of, and an API server may not serve these.
+// and how many devices they got, of jobs no template that is too large, and of others all but what no reconciler reads. The cache
+// must not be told of these in another way: it asks about every kind that it is told of, and an API server may not serve them.
 func StripOthers(o any) (any, error) {
 	switch object := o.(type) {
 	case *resourcev1.ResourceClaim:
@@ -25,7 +25,7 @@ func StripOthers(o any) (any, error) {
 		stripped.Spec.Spec.Devices = stripRequests(object.Spec.Spec.Devices.Requests)
 		return stripped, nil
 	}
-	return StripMetadata(o)
+	return StripJob(o)
 }
 
 // stripRequests keeps of each request its name, its class and how many devices it asks for.

@@ -31,6 +31,9 @@ func ReadGroup(ctx context.Context, reader client.Reader, owner client.Object, n
 	return &state, nil
 }
 
+// StripOthers is [kube.StripOthers], and keeps of PodGroups what is read.
+func StripOthers(o any) (any, error) { return kube.StripOthers(gang.Strip(o)) }
+
 // SchedulerConf is the configuration of Volcano's scheduler, in a cache of its own: the manager's cache holds only ConfigMaps
 // with our label.
 type SchedulerConf struct {

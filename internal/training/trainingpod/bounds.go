@@ -9,6 +9,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/weight"
 )
 
 // CheckProtection returns an error if the job's shrink.minRunSeconds is more than its tier allows.
@@ -32,6 +33,20 @@ func CheckJobGrace(job *v1alpha1.ElasticTrainingJobSpec, limits config.Limits) f
 // CheckMergeGrace is CheckJobGrace for the template of a merge.
 func CheckMergeGrace(job *v1alpha1.MergeJobSpec, limits config.Limits) field.ErrorList {
 	return checkGrace(&job.Template.Spec, limits)
+}
+
+// CheckWeight returns an error for a template that is too large to be kept, and so to be run.
+func CheckWeight(template *corev1.PodTemplateSpec) field.ErrorList {
+	if n := weight.Of(*template); n > weight.MostOfTemplate {
+		return field.ErrorList{TooHeavy(n)}
+	}
+	return nil
+}
+
+// TooHeavy is what is said of a template that weighs n bytes.
+func TooHeavy(n int) *field.Error {
+	return field.Invalid(field.NewPath("spec", "template"), n, fmt.Sprintf("takes so many bytes of memory, and must take at most %d, "+
+		"because the operator keeps the templates of all jobs: move long texts into the image or a ConfigMap", weight.MostOfTemplate))
 }
 
 func checkGrace(spec *corev1.PodSpec, limits config.Limits) field.ErrorList {

@@ -116,6 +116,34 @@ func boundPodTemplates(s *schema) {
 	eachChild(s, boundPodTemplates)
 }
 
+// Bounds of what a selector of namespaces compares with the labels of each: keys are as long as Kubernetes has them, and so are
+// values.
+const (
+	maxLabelKey, maxLabelValue = 317, 63
+)
+
+// boundSelectors bounds the selectors of namespaces in s, which the operator compares with each namespace.
+func boundSelectors(s *schema) {
+	for name := range s.Properties {
+		if name != "namespaceSelector" {
+			continue
+		}
+		edit(s.Properties, name, func(selector *schema) {
+			boundAll(selector, name)
+			edit(selector.Properties, "matchLabels", func(labels *schema) {
+				labels.AdditionalProperties.Schema.MaxLength = new(int64(maxLabelValue))
+			})
+			edit(selector.Properties, "matchExpressions", func(all *schema) {
+				edit(all.Items.Schema.Properties, "key", func(key *schema) { key.MaxLength = new(int64(maxLabelKey)) })
+				edit(all.Items.Schema.Properties, "values", func(values *schema) {
+					values.Items.Schema.MaxLength = new(int64(maxLabelValue))
+				})
+			})
+		})
+	}
+	eachChild(s, boundSelectors)
+}
+
 // isPodTemplate recognises a pod template by what no other object has: containers in its spec.
 func isPodTemplate(s *schema) bool {
 	spec := s.Properties["spec"]

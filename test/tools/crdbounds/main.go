@@ -4,7 +4,8 @@
 // which `kubectl apply` keeps what it applied last, so the plainest way of installing it fails. And its lists, maps and
 // strings have no bounds, so the API server must assume the worst when it estimates what a CEL rule over the template
 // may cost, and refuses the rule. crdbounds drops the descriptions below every pod template and adds bounds that no real
-// pod comes near, also of how long a pod may take to leave. It also bounds numbers to what a client in Go reads.
+// pod comes near, also of how long a pod may take to leave. It also bounds the selector of a profile's namespaces, and
+// numbers to what a client in Go reads.
 //
 //	crdbounds FILE...    rewrites each file in place
 package main
@@ -54,6 +55,9 @@ func process(manifest []byte) ([]byte, error) {
 	for _, version := range crd.Spec.Versions {
 		if version.Schema != nil && version.Schema.OpenAPIV3Schema != nil {
 			nameMetadata(version.Schema.OpenAPIV3Schema)
+			if crd.Spec.Names.Kind == "ResourceQuotaProfile" {
+				boundSelectors(version.Schema.OpenAPIV3Schema)
+			}
 			boundPodTemplates(version.Schema.OpenAPIV3Schema)
 			boundNumbers(version.Schema.OpenAPIV3Schema)
 		}

@@ -1,0 +1,130 @@
+package kube
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/weight"
+)
+
+// StripJob drops the template of a job or merge that is too large to be run, and notes what it weighs.
+func StripJob(o any) (any, error) {
+	switch job := o.(type) {
+	case *v1alpha1.ElasticTrainingJob:
+		dropTemplate(job, &job.Spec.Template)
+	case *v1alpha1.MergeJob:
+		dropTemplate(job, &job.Spec.Template)
+	}
+	return StripMetadata(o)
+}
+
+func dropTemplate(job client.Object, template *corev1.PodTemplateSpec) {
+	if isDropped(template) {
+		return // It is seen for the second time.
+	}
+	annotations := maps.Clone(job.GetAnnotations())
+	delete(annotations, weight.OversizedAnnotation)
+	if n := weight.Of(*template); n > weight.MostOfTemplate {
+		annotations = setKey(annotations, weight.OversizedAnnotation, strconv.Itoa(n))
+		*template = corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: weight.Oversized}}}}
+	}
+	job.SetAnnotations(annotations)
+}
+
+// isDropped holds for what is left of a template. The API server takes no container of such a name, and none without an image.
+func isDropped(template *corev1.PodTemplateSpec) bool {
+	return len(template.Spec.Containers) == 1 && template.Spec.Containers[0].Name == weight.Oversized
+}
+
+// WeightOfDropped is what the template of a job in the cache weighs, in bytes, if it was dropped for that; 0 for one that is whole.
+func WeightOfDropped(job client.Object) int {
+	n, err := strconv.Atoi(job.GetAnnotations()[weight.OversizedAnnotation])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// stripLarge drops labels, owners and finalizers of an object that has too much of them. Of labels it keeps ours and some others,
+// of owners the one that controls it.
+func stripLarge(o client.Object) {
+	if labels := o.GetLabels(); weight.Of(labels) > weight.MostOfMetadata {
+		kept := map[string]string{}
+		for i, key := range slices.Sorted(maps.Keys(labels)) {
+			if i < mostLabels || strings.HasPrefix(key, ourLabels) && len(kept) < 2*mostLabels {
+				kept[key] = labels[key]
+			}
+		}
+		o.SetLabels(kept)
+	}
+	if weight.Of(o.GetOwnerReferences()) > weight.MostOfMetadata {
+		o.SetOwnerReferences(controllerOf(o))
+	}
+	if weight.Of(o.GetFinalizers()) > weight.MostOfMetadata {
+		o.SetFinalizers(nil)
+	}
+}
+
+// controllerOf is the reference to an object's controller alone; none if there is none, or one with a name that nothing has.
+func controllerOf(o client.Object) []metav1.OwnerReference {
+	owner := metav1.GetControllerOf(o)
+	if owner == nil || weight.Of(*owner) > weight.MostOfMetadata/8 {
+		return nil
+	}
+	return []metav1.OwnerReference{*owner}
+}
+
+// lighten drops of a pod what nobody needs so much of: its containers become one that asks for as much, and instead of its rules
+// and volumes it has a volume of which the model of capacity says that it does not know them.
+func lighten(pod *corev1.Pod) {
+	pod.OwnerReferences = controllerOf(pod)
+	spec := &pod.Spec
+	total := resource.PodRequests(pod, resource.PodResourcesOptions{ExcludeOverhead: true})
+	spec.InitContainers, spec.Resources = nil, nil
+	spec.Containers = []corev1.Container{{
+		Resources: corev1.ResourceRequirements{Requests: some(total)}, Ports: first(allPorts(spec.Containers), 64),
+	}}
+	spec.Overhead = some(spec.Overhead)
+	pod.Status.ResourceClaimStatuses, pod.Status.Conditions = nil, first(pod.Status.Conditions, 16)
+	pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = first(pod.Status.ContainerStatuses, 16), nil
+	if weight.Of(*pod) <= weight.MostOfPod {
+		return
+	}
+	spec.Affinity, spec.NodeSelector, spec.Tolerations, spec.TopologySpreadConstraints = nil, nil, nil, nil
+	spec.ResourceClaims, spec.SchedulingGates = nil, first(spec.SchedulingGates, 1)
+	spec.Volumes = []corev1.Volume{{Name: weight.Oversized}}
+}
+
+func allPorts(containers []corev1.Container) []corev1.ContainerPort {
+	var all []corev1.ContainerPort
+	for i := range containers {
+		all = append(all, containers[i].Ports...)
+	}
+	return all
+}
+
+func first[T any](of []T, n int) []T { return slices.Clone(of[:min(n, len(of))]) }
+
+// mostResources is how many resources of a pod count that asks for a great many: those of Kubernetes, and the first in order.
+const mostResources = 64
+
+func some(of corev1.ResourceList) corev1.ResourceList {
+	if len(of) <= mostResources {
+		return of
+	}
+	kept := corev1.ResourceList{}
+	for i, name := range slices.Sorted(maps.Keys(of)) {
+		if i < mostResources || !strings.Contains(string(name), "/") && len(kept) < 2*mostResources {
+			kept[name] = of[name]
+		}
+	}
+	return kept
+}

@@ -1,0 +1,37 @@
+package webhook
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/config"
+)
+
+// The operator keeps the templates of all jobs, so nobody may have one without end; who has one already may edit the rest.
+func TestTemplatesWithoutEndAreRefused(t *testing.T) {
+	g := NewWithT(t)
+	rules := Rules{Config: config.DefaultConfiguration()}
+	job := &v1alpha1.ElasticTrainingJob{Spec: v1alpha1.ElasticTrainingJobSpec{MinReplicas: 1, MaxReplicas: 1}}
+	merge := &v1alpha1.MergeJobSpec{MinReplicas: 1, MaxReplicas: 1}
+	fill := func(n int) {
+		for _, template := range []*corev1.PodTemplateSpec{&job.Spec.Template, &merge.Template} {
+			template.Spec.Containers = []corev1.Container{{Name: "c", Args: []string{strings.Repeat("x", n)}}}
+		}
+	}
+	refusal := ContainElement(MatchError(MatchRegexp(
+		`^spec\.template: Invalid value: \d+: takes so many bytes of memory, and must take at most 131072, because the operator keeps ` +
+			`the templates of all jobs: move long texts into the image or a ConfigMap$`)))
+	fill(120 << 10)
+	g.Expect(refuseJob(job, nil, rules)).NotTo(refusal)
+	g.Expect(refuseMerge(merge, nil, rules)).NotTo(refusal)
+	fill(128 << 10)
+	g.Expect(refuseJob(job, nil, rules)).To(refusal)
+	g.Expect(refuseMerge(merge, nil, rules)).To(refusal)
+	after := job.DeepCopy()
+	after.Spec.MaxReplicas = 2
+	g.Expect(DecideChange(job, after, Creation{}, rules).Refused).NotTo(refusal)
+}
