@@ -21,6 +21,8 @@ import (
 type randomPool struct {
 	*simulator
 	c *rand.Rand
+	// steps is true where clocks are put forward and back.
+	steps bool
 	// models are what is known of each merge's model beyond the pods.
 	models map[*merger]*model
 	names  int

@@ -102,9 +102,6 @@ func (p *planner) noteStep() {
 			continue
 		}
 		bound := w.BoundTime.Time
-		if bound.After(p.Now) {
-			bound = p.Now // Of a clock that is ahead.
-		}
 		if last.IsZero() || bound.Sub(last) > p.Growth().StepTime() {
 			p.Growth().NoteStep(bound)
 			last = bound

@@ -54,27 +54,35 @@ func history(t *testing.T, c chance, tell func(string, ...any)) string {
 	minimum := 1 + int32N(c, 3)
 	w := newSimulator(t, minimum, minimum+int32N(c, 6))
 	somePolicies(w, c)
+	steps := oneIn(c, 4)
 	if tell == nil {
 		tell = func(string, ...any) {}
 	}
 	wrong := ""
 	w.judge = func(v *view, d *Decision) {
 		if wrong == "" {
-			wrong = brokenLaw(&v.Observed, d, w.now)
+			wrong = brokenLaw(&v.Observed, d, w.clock(), steps)
 		}
 		tell("  %s: deletes %d, creates %v; restarts %d; %s; next in %s", d.Status.Reason, len(d.DeletePods), d.CreateWorkers,
 			d.Status.Restarts, d.Status.Message, d.RequeueAfter)
 	}
 	for range 5 + c.IntN(40) {
 		what := happen(w, c)
+		if steps && oneIn(c, 6) {
+			what += ", and " + w.stepClock(pick(c, time.Hour, -time.Hour))
+		}
 		tell("%s: %s; %s", w.now.Format(time.TimeOnly), what, w.picture())
 		if wrong == "" {
-			wrong = impure(&w.o, w.now)
+			wrong = impure(&w.o, w.clock())
 		}
 		w.step()
 		if wrong != "" || w.o.Job.DeletionTimestamp != nil {
 			return wrong
 		}
+	}
+	if w.mostSkew > 0 {
+		w.skew = 0
+		w.pass(w.mostSkew) // What the operator put off by a clock that was ahead is due by then.
 	}
 	settled := w.calmDown()
 	switch {
@@ -84,6 +92,13 @@ func history(t *testing.T, c chance, tell func(string, ...any)) string {
 		return "does not come to rest"
 	}
 	return w.atRest()
+}
+
+// stepClock puts the operator's clock forward or back, as its node's is when it is set.
+func (w *simulator) stepClock(by time.Duration) string {
+	w.skew += by
+	w.mostSkew = max(w.mostSkew, w.skew.Abs()+time.Hour)
+	return fmt.Sprintf("the operator's clock is %s ahead", w.skew)
 }
 
 // picture is how the pods stand, in a line.
@@ -126,7 +141,7 @@ func (w *simulator) calmDown() bool {
 // atRest says what is not as it must be in the end; empty for nothing.
 func (w *simulator) atRest() string {
 	st := w.status()
-	if what := restless(w.o, w.now); what != "" {
+	if what := restless(w.o, w.clock()); what != "" {
 		return "at rest it " + what
 	}
 	if counted := w.restarts(); counted != int(st.Restarts) {

@@ -24,7 +24,9 @@ import (
 type planned struct {
 	o   *jobstate.Observed
 	now time.Time
-	d   *Decision
+	// steps is true where the clock is put forward and back, so that of two times the later may be the earlier.
+	steps bool
+	d     *Decision
 	// was is the status that the decision was made from, and st the one that it wants.
 	was, st *v1alpha1.ElasticTrainingJobStatus
 }
@@ -65,8 +67,8 @@ var laws = []struct {
 }
 
 // brokenLaw is the first law that the decision breaks; empty for none.
-func brokenLaw(o *jobstate.Observed, d *Decision, now time.Time) string {
-	m := &planned{o: o, now: now, d: d, was: &o.Job.Status, st: &d.Status}
+func brokenLaw(o *jobstate.Observed, d *Decision, now time.Time, steps bool) string {
+	m := &planned{o: o, now: now, steps: steps, d: d, was: &o.Job.Status, st: &d.Status}
 	for _, law := range laws {
 		if !law.hold(m) {
 			return law.says
@@ -334,7 +336,7 @@ func (m *planned) countersRise() bool {
 	if a == nil {
 		return rises && (b == nil || b.Number == 1)
 	}
-	if b == nil || b.Number < a.Number || b.Number > a.Number+1 || b.StartTime.Before(&a.StartTime) {
+	if b == nil || b.Number < a.Number || b.Number > a.Number+1 || !m.steps && b.StartTime.Before(&a.StartTime) {
 		return false
 	}
 	if b.Number > a.Number {
@@ -374,7 +376,7 @@ func (m *planned) historyStays() bool {
 	for i := range m.was.Conditions {
 		was := &m.was.Conditions[i]
 		is := meta.FindStatusCondition(m.st.Conditions, was.Type)
-		if is != nil && is.LastTransitionTime.Before(&was.LastTransitionTime) {
+		if !m.steps && is != nil && is.LastTransitionTime.Before(&was.LastTransitionTime) {
 			return false
 		}
 		ended := was.Type == v1alpha1.ConditionSucceeded || was.Type == v1alpha1.ConditionFailed
@@ -382,7 +384,7 @@ func (m *planned) historyStays() bool {
 			return false
 		}
 	}
-	return slices.IsSortedFunc(m.st.RestartTimes, func(a, b metav1.Time) int { return a.Compare(b.Time) })
+	return m.steps || slices.IsSortedFunc(m.st.RestartTimes, func(a, b metav1.Time) int { return a.Compare(b.Time) })
 }
 
 func (m *planned) restartsAreLosses() bool {
@@ -399,7 +401,7 @@ func (m *planned) speaks() bool {
 	}
 	for i := range m.st.Conditions {
 		c := &m.st.Conditions[i]
-		if c.Reason == "" || c.Message == "" || !speakable(c.Message, 4096) || c.LastTransitionTime.After(m.now) ||
+		if c.Reason == "" || c.Message == "" || !speakable(c.Message, 4096) || m.isToCome(c.LastTransitionTime) ||
 			(i > 0 && c.Type == m.st.Conditions[i-1].Type) {
 			return false
 		}
@@ -408,7 +410,7 @@ func (m *planned) speaks() bool {
 		return false
 	}
 	for i := range m.st.AvoidedNodes {
-		if n := &m.st.AvoidedNodes[i]; !speakable(n.Reason, 256) || !speakable(n.Message, 512) || n.Time.After(m.now) {
+		if n := &m.st.AvoidedNodes[i]; !speakable(n.Reason, 256) || !speakable(n.Message, 512) || m.isToCome(n.Time) {
 			return false
 		}
 	}
@@ -422,6 +424,9 @@ func (m *planned) speaks() bool {
 	}
 	return m.st.Phase != "" && m.st.Reason != "" && m.st.Message != "" && len(m.st.Reason) <= 64 && speakable(m.st.Message, 4096)
 }
+
+// isToCome holds for a time after now, where the clock never goes back.
+func (m *planned) isToCome(t metav1.Time) bool { return !m.steps && t.After(m.now) }
 
 // speakable tells whether a text is one line that fits and steers no terminal, whoever wrote it.
 func speakable(s string, limit int) bool { return len(s) <= limit && text.SingleLine(s) == s }

@@ -30,8 +30,11 @@ const (
 
 // simulator plays the API server, Volcano and the kubelets for one job, and carries decisions out as the controller does.
 type simulator struct {
-	t    *testing.T
-	now  time.Time
+	t   *testing.T
+	now time.Time
+	// skew is how far the operator's clock is ahead of all others, and mostSkew more than it ever was, either way.
+	skew, mostSkew time.Duration
+
 	o    jobstate.Observed
 	uids int
 	last Decision
@@ -147,13 +150,16 @@ func clone(o jobstate.Observed) jobstate.Observed {
 	return o
 }
 
+// clock is the operator's. What it measures by itself, as the pace of its writes, follows a clock that is never set.
+func (w *simulator) clock() time.Time { return w.now.Add(w.skew) }
+
 // act plans from what was seen, carries the decision out, and writes the status if it is due. The API server refuses the status
 // of one who saw the job before its last change.
 func (w *simulator) act(v view) {
 	if w.trouble.failing {
 		v.Observed = clone(v.Observed) // What is said of the request that failed goes by what was seen before.
 	}
-	w.last = Plan(v.Observed, w.now)
+	w.last = Plan(v.Observed, w.clock())
 	w.judged(&v, &w.last)
 	wanted := w.last.Status
 	if !w.apply(&w.last) {
@@ -161,7 +167,7 @@ func (w *simulator) act(v view) {
 		if w.refuses != "" && !w.trouble.failing {
 			obstacle = jobstate.Obstacle{Reason: v1alpha1.ReasonRejected, Message: w.refuses, Stalled: true}
 		}
-		wanted = ExplainObstacle(v.Observed, w.now, w.last, obstacle)
+		wanted = ExplainObstacle(v.Observed, w.clock(), w.last, obstacle)
 		w.judged(&v, &Decision{Status: wanted, Losses: w.last.Losses})
 	}
 	if v.version == w.version() && !w.trouble.refused {

@@ -49,7 +49,11 @@ func (g Growth) StepLeft() time.Duration {
 	if last.IsZero() {
 		return 0
 	}
-	return min(last.Add(g.StepTime()).Sub(g.Now), g.StepTime())
+	left := last.Add(g.StepTime()).Sub(g.Now)
+	if left > 2*g.StepTime() {
+		return 0 // Of a clock that is far ahead: when that was is not known.
+	}
+	return min(left, g.StepTime())
 }
 
 // CooldownTime is how long the job pauses after a change of its size.
@@ -129,6 +133,9 @@ func (g Growth) NoteRestart() {
 func (g Growth) NoteStep(bound time.Time) {
 	e := g.elasticity()
 	e.LastGrowthTime = ptr.To(metav1.NewTime(bound))
+	if bound.After(g.Now) {
+		bound = g.Now // Of a clock that is ahead, or ours was put back. The step is known by its own time, and counted from now.
+	}
 	perHour := ptr.Deref(g.Spec.Elasticity.Growth.MaxPerHour, v1alpha1.DefaultGrowthsPerHour)
 	debt := ptr.Deref(e.BudgetTime, metav1.Time{}).Time
 	if farthest := g.Now.Add(2 * time.Hour); debt.After(farthest) {
