@@ -1,10 +1,11 @@
-// Command hostile tries what docs/security.md says that an attacker may try, and prints a table of what was tried, by which
-// tests, and whether it was contained. A row without a test that ran is not contained.
+// Command hostile tries what docs/security.md says that an attacker may try, and the ways in which a review found that one user can
+// hurt others, by their numbers. It prints tables of what was tried, by how many tests, and whether it was refused, or let in and
+// contained. A row without a test that ran is neither.
 //
 //	hostile [-scenarios=false]
 //
-// It runs in the root of the repository. Tests that the page names run by name; files of scenarios run whole, on a real API
-// server and Volcano, with webhooks. Exit code: 0 if all is contained, else 1.
+// It runs in the root of the repository. Tests run by name; files of scenarios run whole, on a real API server and Volcano, with
+// webhooks. Exit code: 0 if nothing gets through, else 1.
 package main
 
 import (
@@ -12,20 +13,28 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"text/tabwriter"
+
+	"github.com/onsi/ginkgo/v2/types"
 )
 
-// way is a row of the page: what is tried, and which Go tests and files of scenarios show that it is contained.
+// way is something that may be tried, and which Go tests and files of scenarios show what becomes of it.
 type way struct {
-	tries            string
+	// number is that of the review; empty for a row of the page.
+	number, tries string
+	// refused is true for what is not let in at all.
+	refused          bool
 	tests, scenarios []string
 }
 
@@ -52,7 +61,8 @@ func run(scenarios bool) (contained bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	ways := waysOf(string(page))
+	rows := waysOf(string(page))
+	ways := slices.Concat(rows, numbered)
 	packages, err := findTests()
 	if err != nil {
 		return false, err
@@ -61,35 +71,61 @@ func run(scenarios bool) (contained bool, err error) {
 	if err := runTests(ways, packages, passed); err != nil {
 		return false, err
 	}
+	folders := map[string][]string{}
 	for _, path := range all(ways, func(w way) []string { return w.scenarios }) {
 		if strings.HasPrefix(path, "test/integration/") {
-			if scenarios {
-				passed[path] = runScenarios(path)
-			}
+			folders[filepath.Dir(path)] = append(folders[filepath.Dir(path)], filepath.Base(path))
 			continue
 		}
 		passed[path] = runFile(path)
 	}
-	contained = true
-	for _, w := range ways {
-		verdict, ran := "contained", 0
-		for _, what := range slices.Concat(w.tests, w.scenarios) {
-			ok, known := passed[what]
-			switch {
-			case !known && !scenarios:
-			case !ok:
-				verdict, contained = "NOT CONTAINED: "+what, false
-			default:
-				ran++
+	for _, folder := range slices.Sorted(maps.Keys(folders)) {
+		if scenarios {
+			if err := runScenarios(folder, folders[folder], passed); err != nil {
+				return false, err
 			}
 		}
-		if verdict == "contained" && ran == 0 {
-			verdict = "not tried"
-			contained = contained && !scenarios
-		}
-		fmt.Printf("%-100.100s  %s\n", w.tries, verdict)
 	}
-	return contained, nil
+	fmt.Println("What docs/security.md says that an attacker may try:")
+	contained = judge(rows, passed, scenarios)
+	fmt.Println("\nWays in which one user can hurt others, by number:")
+	return judge(numbered, passed, scenarios) && contained, nil
+}
+
+// judge prints a line for each way, and tells whether none gets through.
+func judge(ways []way, passed map[string]bool, scenarios bool) (contained bool) {
+	contained = true
+	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	defer func() { _ = out.Flush() }()
+	for _, w := range ways {
+		verdict, ran := w.verdict(passed, scenarios)
+		contained = contained && (ran > 0 || !scenarios) && !strings.HasPrefix(verdict, through)
+		_, _ = fmt.Fprintf(out, "%s\t%.90s\t%d tests\t%s\n", w.number, w.tries, ran, verdict)
+	}
+	return contained
+}
+
+// through begins the verdict on what gets through.
+const through = "GETS THROUGH: "
+
+// verdict is what became of a way, and how many tests and files of scenarios tried it.
+func (w way) verdict(passed map[string]bool, scenarios bool) (verdict string, ran int) {
+	for _, what := range slices.Concat(w.tests, w.scenarios) {
+		switch ok, known := passed[what]; {
+		case !known && !scenarios:
+		case !ok:
+			return through + what, ran
+		default:
+			ran++
+		}
+	}
+	switch {
+	case ran == 0:
+		return "not tried", 0
+	case w.refused:
+		return "refused", ran
+	}
+	return "contained", ran
 }
 
 // waysOf reads the rows of tables whose last cell names tests.
@@ -100,16 +136,16 @@ func waysOf(page string) []way {
 	for lines.Scan() {
 		cells := strings.Split(strings.Trim(lines.Text(), "| "), " | ")
 		switch {
-		case strings.HasPrefix(lines.Text(), "| tries to |"):
+		case strings.HasPrefix(lines.Text(), "| tries to |") || strings.HasPrefix(lines.Text(), "| who | is trusted with |"):
 			inTable = true
 		case !strings.HasPrefix(lines.Text(), "|"):
 			inTable = false
-		case inTable && len(cells) == 3:
-			w := way{tries: cells[0]}
-			for _, match := range testName.FindAllStringSubmatch(cells[2], -1) {
+		case inTable && len(cells) >= 3 && !strings.HasPrefix(cells[0], "---"):
+			w := way{tries: cells[0], refused: strings.Contains(cells[1], "refuse")}
+			for _, match := range testName.FindAllStringSubmatch(cells[len(cells)-1], -1) {
 				w.tests = append(w.tests, match[1])
 			}
-			for _, match := range file.FindAllStringSubmatch(cells[2], -1) {
+			for _, match := range file.FindAllStringSubmatch(cells[len(cells)-1], -1) {
 				w.scenarios = append(w.scenarios, match[1])
 			}
 			ways = append(ways, w)
@@ -210,10 +246,54 @@ func runFile(path string) bool {
 	return len(names) > 0 && succeed(cmd)
 }
 
-// runScenarios runs a file of scenarios.
-func runScenarios(path string) bool {
-	return succeed(exec.CommandContext(context.Background(), "go", "tool", "ginkgo", "run", "--no-color", "--procs=3",
-		"--silence-skips", "--fail-on-empty", "--focus-file="+filepath.Base(path)+"$", "./"+filepath.Dir(path)))
+// alone are the folders whose scenarios follow one another, because they share the whole cluster.
+var alone = []string{"profile", "order", "sharing", "sizing", "report"}
+
+// runScenarios runs files of scenarios of a folder on one cluster, and notes those all of whose specs passed.
+func runScenarios(folder string, files []string, passed map[string]bool) error {
+	dir, err := os.MkdirTemp("", "tideline-hostile-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	procs := "--procs=3"
+	if slices.Contains(alone, filepath.Base(folder)) {
+		procs = "--procs=1"
+	}
+	args := []string{"tool", "ginkgo", "run", "--no-color", procs, "--silence-skips", "--fail-on-empty", "--vet=off",
+		"--label-filter=!long", "--json-report=report.json", "--output-dir=" + dir}
+	for _, file := range files {
+		args = append(args, "--focus-file=/"+file+"$")
+	}
+	succeed(exec.CommandContext(context.Background(), "go", append(args, "./"+folder)...))
+	content, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // It did not compile, which is said.
+	}
+	var reports []types.Report
+	if err == nil {
+		err = json.Unmarshal(content, &reports)
+	}
+	for _, report := range reports {
+		noteSpecs(folder, files, report.SpecReports, passed)
+	}
+	return err
+}
+
+// noteSpecs notes the files of which a spec ran and none failed.
+func noteSpecs(folder string, files []string, specs types.SpecReports, passed map[string]bool) {
+	ran, failed := map[string]bool{}, map[string]bool{}
+	for i := range specs {
+		s := &specs[i]
+		for _, at := range append(slices.Clone(s.ContainerHierarchyLocations), s.LeafNodeLocation) {
+			file := filepath.Base(at.FileName)
+			ran[file] = ran[file] || s.State == types.SpecStatePassed && s.LeafNodeType == types.NodeTypeIt
+			failed[file] = failed[file] || s.State.Is(types.SpecStateFailureStates)
+		}
+	}
+	for _, file := range files {
+		passed[filepath.Join(folder, file)] = ran[file] && !failed[file]
+	}
 }
 
 // succeed runs a command, and shows what it said if it failed.
