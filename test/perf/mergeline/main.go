@@ -19,6 +19,7 @@ func main() {
 	page := flag.String("page", "docs/benchmarks/merge.md", "the page whose results are written")
 	commit := flag.String("commit", "", "the commit that is measured")
 	only := flag.Bool("deadlocks", false, "only look for deadlocks, in runs beyond the others")
+	fewest := flag.Bool("fewest", false, "only look for the smallest pool in which no model is late")
 	beside := flag.String("beside", "", "only simulate what make bench-merge measured, which printed this `file`")
 	flag.Parse()
 	debug.SetGCPercent(800) //nolint:mnd // Little lives, much is made: collecting it would be a third of the work.
@@ -26,6 +27,8 @@ func main() {
 	switch {
 	case *only:
 		err = seekDeadlocks(*page, *commit)
+	case *fewest:
+		err = seekFewest(*page, *commit)
 	case *beside != "":
 		err = agree(*page, *beside)
 	default:
