@@ -369,6 +369,10 @@ bench-merge-line: ## Compare ways to start merges on few machines, with the real
 bench-merge-deadlocks: ## Look for deadlocks of merges that go ahead in further runs of bench-merge-line; minutes.
 	@go run ./test/perf/mergeline -deadlocks -commit="$$(git describe --always --dirty)"
 
+.PHONY: bench-merge-fewest
+bench-merge-fewest: ## Look for the smallest pool that keeps every model fresh, and write docs/benchmarks/merge.md; ten minutes.
+	@go run ./test/perf/mergeline -fewest -commit="$$(git describe --always --dirty)"
+
 .PHONY: bench-merge-agreement
 bench-merge-agreement: build ## Hold bench-merge-line's simulation to Tideline's line on a cluster; a quarter of an hour.
 	@$(call build,bench-merge,./test/perf/merge)

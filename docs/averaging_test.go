@@ -159,7 +159,8 @@ func python(t *testing.T, server *apiServer, env []string, lines ...string) (str
 	setup := fmt.Sprintf("import report; report.ACCOUNT = %q", server.account)
 	cmd := exec.CommandContext(t.Context(), interpreter, "-B", "-c", strings.Join(append([]string{setup}, lines...), "\n"))
 	cmd.Dir = filepath.Join(repository, "docs", "examples", "averaging")
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+cmd.Dir, "KUBERNETES_SERVICE_HOST="+server.address.Hostname(),
+	paths := cmd.Dir + string(os.PathListSeparator) + os.Getenv("PYTHONPATH")
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+paths, "KUBERNETES_SERVICE_HOST="+server.address.Hostname(),
 		"KUBERNETES_SERVICE_PORT="+server.address.Port())
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()

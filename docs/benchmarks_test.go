@@ -22,6 +22,7 @@ var measures = map[string][]string{
 	"make bench-merge":           {"internal/merging", "controllers/mergejob", "test/perf/merge"},
 	"make bench-merge-line":      {"internal/merging", "internal/capacity", "test/perf/mergeline"},
 	"make bench-merge-deadlocks": {"internal/merging", "internal/capacity", "test/perf/mergeline"},
+	"make bench-merge-fewest":    {"internal/merging", "internal/capacity", "test/perf/mergeline"},
 	"make bench-merge-agreement": {"internal/merging", "internal/capacity", "controllers/mergejob", "test/perf/mergeline"},
 	"make bench-growth":          {"internal/training", "internal/capacity", "test/perf/growth"},
 	"make bench-sizing":          {"internal/usage", "test/perf/sizing"},
