@@ -84,6 +84,9 @@ func TestReportThatChangesIsReadSoon(t *testing.T) {
 	now = now.Add(2 * time.Second)
 	g.Expect(s.timeUntilRead(key, job)).To(BeNumerically(">", time.Minute), "after five failures in a row")
 	g.Expect(s.noteReport(t.Context(), reportOf(job, "rank", nil))).To(BeEmpty())
+	hosts := reportOf(job, "ctr", nil)
+	hosts.Name = "ctr-hosts"
+	g.Expect(s.noteReport(t.Context(), hosts)).To(BeEmpty(), "a job has other ConfigMaps")
 	g.Expect(s.timeUntilRead(key, job)).To(BeNumerically(">", time.Minute))
 	g.Expect(s.noteReport(t.Context(), reportOf(job, "ctr", nil))).To(HaveLen(1))
 	g.Expect(s.timeUntilRead(key, job)).To(BeZero())
