@@ -224,13 +224,13 @@ sbom: build ## Write bin/tideline.cdx.json, a software bill of materials (Cyclon
 
 .PHONY: test
 test: ## Run unit tests, and scenarios and faults on a real API server and Volcano; with -race.
-	@exec test/run.sh unit project chart bundle+cluster+report+faults integration+profile+stock,merge+order+sharing+topology,sizing,capacity
+	@exec test/run.sh unit project chart integration+profile+stock,merge+cluster,report+capacity,sizing,topology+faults,order,sharing
 
 .PHONY: test-long
 test-long: ## Run what waits or tries too much for make test: long specs, both of Volcano's pairs of actions, a crash at every write.
 	@status=0
 	TIDELINE_LABELS=long test/run.sh integration capacity || status=1
-	TIDELINE_DIFFERENTIAL=300 TIDELINE_FAULTS=each test/run.sh capacity pairs faults || status=1
+	TIDELINE_DIFFERENTIAL=300 TIDELINE_FAULTS=each test/run.sh mergeline capacity pairs faults || status=1
 	exit $$status
 
 .PHONY: test-faults
@@ -239,7 +239,7 @@ test-faults: ## Hit every write of the operator with every fault; up to an hour.
 
 .PHONY: test-install
 test-install: ## Follow the documentation, upgrade and go back, crash one of two replicas, install by Helm and OLM, build image and site.
-	@exec test/run.sh quickstart install image site bundle helm olm
+	@exec test/run.sh quickstart demo install image site bundle helm olm
 
 .PHONY: test-pytorchjob
 test-pytorchjob: ## Hold training-operator, built for it, and what convert makes of its jobs to their documented differences.

@@ -57,6 +57,10 @@ fi
 # without the part of go vet that go test does, because make vet does all of it.
 slim=(-ldflags=-w)
 
+# Compilers, tests and clusters collect garbage less often, which takes a tenth off all of them, and no process may grow by that
+# beyond what it would have on a small machine. Stages that measure memory set their own.
+export GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEMLIMIT:-1GiB}
+
 # run COMMAND... runs a command in a process group of its own and returns its status.
 run() {
 	"$@" &
@@ -81,7 +85,7 @@ gotests() {
 unit() {
 	local list status=0
 	mapfile -t list < <(go list ./... | grep -Ev '/tideline/test/' && go list ./test/tools/... ./test/integration/badinput \
-		./test/perf/merge/... ./test/perf/speed/... ./test/perf/mergeline/... ./test/perf/giveway/...)
+		./test/perf/merge/... ./test/perf/speed/... ./test/perf/giveway/...)
 	command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null ||
 		echo "not run: the ledger on PostgreSQL: install postgresql" >>"$summary"
 	command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null ||
@@ -127,7 +131,12 @@ chart() {
 # cluster runs the tests of the local cluster and of what is built on it. One package at a time, because each starts
 # clusters; named test by test, because a minute may pass between two.
 cluster() {
-	gotests cluster testname -timeout=10m -p=1 ./test/cluster/... ./test/demo/... ./test/testutil/...
+	gotests cluster testname -timeout=10m -p=1 ./test/cluster/... ./test/testutil/...
+}
+
+# demo runs the demos, each on a cluster of its own, and compares what they print with README.
+demo() {
+	gotests demo testname -timeout=10m -p=1 ./test/demo/...
 }
 
 # operator builds the operator for all suites of this run. A suite that tells nothing of it builds its own.
@@ -143,8 +152,7 @@ operator() {
 specs() {
 	local status=0 name=$1 report=$TMPDIR/$1.xml label=${label:-$TIDELINE_LABELS}
 	operator || return
-	# Four clusters at a time leave memory, and no time to collect garbage often.
-	GOGC=200 run go tool ginkgo run --procs="${4:-4}" -v --no-color --randomize-all --timeout="$2" "${race[@]/#-race/--race}" --vet=off "${slim[@]/#/-}" \
+	run go tool ginkgo run --procs="${4:-4}" -v --no-color --randomize-all --timeout="$2" "${race[@]/#-race/--race}" --vet=off "${slim[@]/#/-}" \
 		--label-filter="$label" --junit-report="$name.xml" --output-dir="$TMPDIR" "./test/$3" || status=$?
 	# Without a report the suite did not compile or was cut short, which its own lines say.
 	[[ ! -s $report ]] || awk -v name="$name" -v label="$label" '
@@ -241,6 +249,11 @@ order() {
 	specs order 12m integration/order 2
 }
 
+# mergeline holds the simulated line of merges to what a real cluster did with it.
+mergeline() {
+	gotests mergeline testname -timeout=15m ./test/perf/mergeline/...
+}
+
 # sharing shows pods that share a GPU.
 sharing() {
 	specs sharing 10m integration/sharing 1
@@ -258,17 +271,17 @@ report() {
 
 # pools holds the operator to its figures with 5,000 merges.
 pools() {
-	specs pools 25m perf/pools 1
+	GOGC=200 specs pools 25m perf/pools 1
 }
 
 # jobs holds the operator to its figures with 500 jobs that come at once.
 jobs() {
-	specs jobs 25m perf/jobs 1
+	GOGC=200 specs jobs 25m perf/jobs 1
 }
 
 # ledger holds the ledger to its figures for a million days of pods. Without the race detector, which would measure itself.
 ledger() {
-	local race=()
+	local race=() GOGC=100
 	gotests ledger standard-verbose -timeout=30m ./test/perf/ledger
 }
 
@@ -345,7 +358,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | chart | bundle | cluster | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | topology | sizing | report | pools | jobs | \
+	unit | project | chart | bundle | cluster | demo | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | topology | mergeline | sizing | report | pools | jobs | \
 		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm | helm)
 		echo "== $1 tests"
 		"$1"

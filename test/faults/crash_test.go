@@ -16,7 +16,7 @@ var _ = Describe("the operator dies at any of its writes", func() {
 	if fullGrid {
 		told = append(told, rareMergeStories...)
 	}
-	for _, st := range spots(told, 2) {
+	for _, st := range spots(told, 4) {
 		itEndsTheSame(st.name, st.everyWrite)
 	}
 })
@@ -39,7 +39,7 @@ func (st *story) everyWrite(ctx context.Context, res *results) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	points := spots(st.points(end.writes), 5)
+	points := spots(st.points(end.writes), 8)
 	var runs []func() error
 	for i := range points {
 		runs = append(runs, func() error {

@@ -97,7 +97,7 @@ func combine(stories []*story, faults ...func() lastingFault) []combination {
 
 // runCombinations runs stories under faults that last, side by side.
 func runCombinations(ctx context.Context, res *results, combinations []combination) (string, error) {
-	combinations = spots(combinations, 3)
+	combinations = spots(combinations, 6)
 	var runs []func() error
 	lines := make([]string, len(combinations))
 	for i, c := range combinations {

@@ -47,7 +47,7 @@ func (st *story) everyMail(ctx context.Context, res *results) (string, error) {
 			}
 		}
 	}
-	points = spots(points, 3)
+	points = spots(points, 6)
 	var runs []func() error
 	table := make([]string, len(points))
 	for i, p := range points {

@@ -30,7 +30,7 @@ import (
 const (
 	// differentialEnv is how many questions are asked, and seedEnv the seed that repeats a run.
 	differentialEnv, seedEnv = "TIDELINE_DIFFERENTIAL", "TIDELINE_DIFFERENTIAL_SEED"
-	defaultQuestions         = 30
+	defaultQuestions         = 15
 	// atOnce is how many questions are asked side by side.
 	atOnce = 100
 	// patience is for a machine that is busy with other work: a hundred gangs are asked at once.
