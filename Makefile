@@ -346,6 +346,10 @@ demo-report: ## Write the cost report of a week that is made up, as page, mail, 
 	@$(call build,demo-report,./test/demo/report)
 	exec $(BIN)/demo-report
 
+.PHONY: pictures
+pictures: ## Write the picture of the console in README anew; needs Chromium.
+	@TIDELINE_PICTURES='$(CURDIR)/docs/images' go test -count=1 -run='^TestPictureOfTheConsole$$' ./internal/console
+
 ##@ Benchmarks
 
 # The default of SCALE is that of bench-merge, so here only a value that was given counts.
