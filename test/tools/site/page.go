@@ -103,8 +103,15 @@ func (p *page) body(change func(link string) (string, error)) ([]byte, error) {
 		}
 		link.Destination = []byte(changed)
 	}
-	if images := find[*ast.Image](p.tree); len(images) > 0 {
-		return nil, fmt.Errorf("it shows %s: pages have no images", images[0].Destination)
+	for _, image := range find[*ast.Image](p.tree) {
+		if bytes.Contains(image.Destination, []byte("://")) {
+			return nil, fmt.Errorf("it shows %s: pages load nothing from elsewhere", image.Destination)
+		}
+		changed, err := change(string(image.Destination))
+		if err != nil {
+			return nil, err
+		}
+		image.Destination = []byte(changed)
 	}
 	var b bytes.Buffer
 	err := markdown.Renderer().Render(&b, p.content, p.tree)

@@ -102,7 +102,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 
 // A page is read where there is no network, and without a script.
 func TestNothingComesFromElsewhere(t *testing.T) {
-	loads := regexp.MustCompile(`(?i)<(script|img|iframe|object|embed|video|audio|style)\b|<link [^>]*href="[a-z]+:|@import|url\(`)
+	loads := regexp.MustCompile(`(?i)<(script|iframe|object|embed|video|audio|style)\b|<link [^>]*href="[a-z]+:|<img [^>]*src="[a-z]*:|@import|url\(`)
 	for name, content := range built(t) {
 		if found := loads.Find(content); found != nil && (path.Ext(name) == ".html" || path.Ext(name) == ".css") {
 			t.Errorf("%s has %s", name, found)
@@ -134,7 +134,8 @@ func TestBrokenPages(t *testing.T) {
 		"docs/a.md: link b.md leads nowhere":   "# A\n\n[b](b.md)\n",
 		"docs/a.md: link ../LICENCE leads now": "# A\n\n[b](../LICENCE)\n",
 		"docs/a.md: link a.md#b: docs/a.md ha": "# A\n\n[b](a.md#b)\n",
-		"docs/a.md: it shows b.png":            "# A\n\n![b](b.png)\n",
+		"docs/a.md: link b.png leads nowhere":  "# A\n\n![b](b.png)\n",
+		"docs/a.md: it shows https://example":  "# A\n\n![b](https://example.com/b.png)\n",
 	} {
 		_, err := build(fstest.MapFS{"docs/README.md": {Data: []byte(begin)}, "docs/a.md": {Data: []byte(a)}, "LICENSE": {}})
 		if said := errorText(err); want == "" && err != nil || !strings.HasPrefix(said, want) {
