@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
@@ -225,6 +226,26 @@ func (c *Cluster) KillAPIServer() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.apiServer.stop(0)
+}
+
+// PauseAPIServer holds the API server where it is, as a network that is cut does
+// to all others, until ResumeAPIServer.
+func (c *Cluster) PauseAPIServer() { c.signal(&c.apiServer, syscall.SIGSTOP) }
+
+// ResumeAPIServer lets the API server go on after PauseAPIServer.
+func (c *Cluster) ResumeAPIServer() { c.signal(&c.apiServer, syscall.SIGCONT) }
+
+// PauseEtcd holds etcd where it is, as a network that is cut between it and the
+// API server does, until ResumeEtcd.
+func (c *Cluster) PauseEtcd() { c.signal(&c.etcd, syscall.SIGSTOP) }
+
+// ResumeEtcd lets etcd go on after PauseEtcd.
+func (c *Cluster) ResumeEtcd() { c.signal(&c.etcd, syscall.SIGCONT) }
+
+func (c *Cluster) signal(p **Process, s syscall.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = (*p).cmd.Process.Signal(s) // A process that has ended is noticed elsewhere.
 }
 
 // StartAPIServer starts the API server again after one of these, on the same

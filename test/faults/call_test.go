@@ -155,16 +155,18 @@ const (
 	stall
 	// cutOff: the API server is gone when the request arrives, and for some time.
 	cutOff
+	// silenced: it is carried out, and then no packet passes for some time, in either direction. The answer arrives after that.
+	silenced
 )
 
 // String names the fault.
 func (f fault) String() string {
 	return [...]string{"nothing", "crash before", "crash after", "409", "429", "500", "504 before", "504 after", "paused",
-		"cut off"}[f]
+		"cut off", "no packet passes"}[f]
 }
 
 func (f fault) carriedOut() bool {
-	return f == noFault || f == crashAfter || f == timeoutAfter || f == stall
+	return f == noFault || f == crashAfter || f == timeoutAfter || f == stall || f == silenced
 }
 
 func (f fault) crashes() bool { return f == crashBefore || f == crashAfter }

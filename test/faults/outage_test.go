@@ -32,7 +32,12 @@ var _ = Describe("when the API server is gone", func() {
 	})
 	if fullGrid {
 		itEndsTheSameAlone("for everybody, because it is killed", func(ctx context.Context, res *results) (string, error) {
-			return killAPIServer(ctx, res, stories)
+			return befallAll(ctx, res, stories, commonOutage{
+				what: "the API server is killed and started again", killed: true,
+				hit: func() { shared.cluster.KillAPIServer() }, mend: func(ctx context.Context) error {
+					return shared.cluster.StartAPIServer(ctx)
+				},
+			})
 		})
 	}
 })
@@ -79,11 +84,24 @@ func unreachable(n int) func() lastingFault {
 	}
 }
 
-// killAPIServer runs the stories side by side, and kills the API server when what they are about has happened to all.
-func killAPIServer(ctx context.Context, res *results, told []*story) (string, error) {
-	const what = "the API server is killed and started again"
-	res.plan(what)
-	var acted sync.WaitGroup
+// commonOutage is something that befalls the whole cluster for a while.
+type commonOutage struct {
+	what string
+	// killed is true where the API server has ended meanwhile.
+	killed bool
+	// hit has it happen, and mend returns when it is over.
+	hit  func()
+	mend func(context.Context) error
+}
+
+// befallAll runs the stories side by side, and has the outage happen when what they are about has happened to all.
+func befallAll(ctx context.Context, res *results, told []*story, o commonOutage) (string, error) {
+	res.plan(o.what)
+	var undisturbed, acted sync.WaitGroup
+	for _, st := range told {
+		undisturbed.Go(func() { _, _ = st.undisturbed() })
+	}
+	undisturbed.Wait()
 	down, back := make(chan struct{}), make(chan struct{})
 	lines := make([]string, len(told))
 	var runs []func() error
@@ -94,8 +112,10 @@ func killAPIServer(ctx context.Context, res *results, told []*story) (string, er
 		acted.Add(1)
 		runs = append(runs, func() error {
 			lines[i] = fmt.Sprintf("%s: %s", st.name, failed)
-			return res.record(what, func() (verdict, error) {
-				err := try(ctx, st.name+", "+what, func(t *storyRun) { st.outlives(t, sync.OnceFunc(acted.Done), down, back) })
+			return res.record(o.what, func() (verdict, error) {
+				err := try(ctx, st.name+", "+o.what, func(t *storyRun) {
+					st.outlives(t, o, sync.OnceFunc(acted.Done), down, back)
+				})
 				if err == nil {
 					lines[i] = fmt.Sprintf("%s: %s", st.name, passed)
 				}
@@ -103,23 +123,23 @@ func killAPIServer(ctx context.Context, res *results, told []*story) (string, er
 			})
 		})
 	}
-	var restarted error
+	var mended error
 	go func() {
 		defer close(back)
 		acted.Wait()
-		shared.cluster.KillAPIServer()
+		o.hit()
 		close(down)
-		restarted = shared.cluster.StartAPIServer(ctx)
+		mended = o.mend(ctx)
 	}()
 	err := abreast(runs...)
 	<-back
-	return strings.Join(lines, "\n"), errors.Join(err, restarted)
+	return strings.Join(lines, "\n"), errors.Join(err, mended)
 }
 
-// outlives runs the story, whose second part begins when the API server is back. As behind a load balancer, the operator does not
-// reach one that is not ready: it would be refused, because its role is not known yet. What an API server carried out and did
-// not write into its audit log any more cannot be counted, so that the writes are not compared.
-func (st *story) outlives(t *storyRun, happened func(), down, back <-chan struct{}) {
+// outlives runs the story, whose second part begins when the outage is over. As behind a load balancer, the operator does not
+// reach an API server that is not ready: it would be refused, because its role is not known yet. What an API server carried out
+// and did not write into its audit log any more cannot be counted, so that the writes are not compared.
+func (st *story) outlives(t *storyRun, o commonOutage, happened func(), down, back <-chan struct{}) {
 	t.Cleanup(happened) // if the run fails before
 	env := st.begin(t)
 	env.isPatient(time.Minute)
@@ -129,9 +149,13 @@ func (st *story) outlives(t *storyRun, happened func(), down, back <-chan struct
 	env.Eventually(env.leaving).Should(BeEmpty(), "who was told to leave is gone")
 	happened()
 	<-down
-	env.proxy.vanish(time.Hour)
+	if o.killed {
+		env.proxy.vanish(time.Hour)
+	}
 	<-back
-	env.proxy.reappear()
+	if o.killed {
+		env.proxy.reappear()
+	}
 	st.sequel(env)
 	env.rests(longerThanHeldBack)
 	st.looksSame(env)

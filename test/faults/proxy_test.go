@@ -37,6 +37,8 @@ type proxy struct {
 	delayedParts atomic.Int64
 	// downUntil is when the API server is to be reached again, in nanoseconds; 0 if it always was.
 	downUntil atomic.Int64
+	// silence is closed when packets pass again; nil if they always did.
+	silence atomic.Pointer[chan struct{}]
 
 	mu sync.Mutex
 	// calls are all requests except watches.
@@ -188,6 +190,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.down() {
 		panic(http.ErrAbortHandler) // it came in at the last moment
 	}
+	p.awaitSound()
 	r = r.WithContext(apirequest.WithRequestInfo(r.Context(), info))
 	p.narrow(r, info)
 	if info.Verb == "watch" {
@@ -212,6 +215,7 @@ func (p *proxy) changeAnswer(response *http.Response) error {
 		return err
 	}
 	p.delayWatch(response, info)
+	p.silenceWatch(response, info)
 	return nil
 }
 
@@ -242,6 +246,11 @@ func (p *proxy) answer(w http.ResponseWriter, r *http.Request, c *call) {
 		c.code = answer.Code
 		p.mu.Unlock()
 	}
+	if c.fault == silenced {
+		p.loseSight()
+		p.fallSilent(partition)
+	}
+	p.awaitSound()
 	switch {
 	case c.fault.crashes():
 		p.crash()
