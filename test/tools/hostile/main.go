@@ -2,7 +2,7 @@
 // hurt others, by their numbers. It prints tables of what was tried, by how many tests, and whether it was refused, or let in and
 // contained. A row without a test that ran is neither.
 //
-//	hostile [-scenarios=false]
+//	hostile [-scenarios=false] [-only=test/integration/merge]
 //
 // It runs in the root of the repository. Tests run by name; files of scenarios run whole, on a real API server and Volcano, with
 // webhooks. Exit code: 0 if nothing gets through, else 1.
@@ -46,8 +46,9 @@ var (
 
 func main() {
 	scenarios := flag.Bool("scenarios", true, "run files of scenarios, on a cluster of their own")
+	only := flag.String("only", "", "run scenarios of this folder alone, and nothing else")
 	flag.Parse()
-	contained, err := run(*scenarios)
+	contained, err := run(*scenarios, *only)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hostile:", err)
 	}
@@ -56,7 +57,7 @@ func main() {
 	}
 }
 
-func run(scenarios bool) (contained bool, err error) {
+func run(scenarios bool, only string) (contained bool, err error) {
 	page, err := os.ReadFile(filepath.Join("docs", "security.md"))
 	if err != nil {
 		return false, err
@@ -68,28 +69,33 @@ func run(scenarios bool) (contained bool, err error) {
 		return false, err
 	}
 	passed := map[string]bool{}
-	if err := runTests(ways, packages, passed); err != nil {
-		return false, err
+	if only == "" {
+		if err := runTests(ways, packages, passed); err != nil {
+			return false, err
+		}
 	}
 	folders := map[string][]string{}
-	for _, path := range all(ways, func(w way) []string { return w.scenarios }) {
+	for _, path := range namesOf(ways, func(w way) []string { return w.scenarios }) {
 		if strings.HasPrefix(path, "test/integration/") {
 			folders[filepath.Dir(path)] = append(folders[filepath.Dir(path)], filepath.Base(path))
 			continue
 		}
-		passed[path] = runFile(path)
+		if only == "" {
+			passed[path] = runFile(path)
+		}
 	}
 	for _, folder := range slices.Sorted(maps.Keys(folders)) {
-		if scenarios {
+		if scenarios && (only == "" || folder == only) {
 			if err := runScenarios(folder, folders[folder], passed); err != nil {
 				return false, err
 			}
 		}
 	}
 	fmt.Println("What docs/security.md says that an attacker may try:")
-	contained = judge(rows, passed, scenarios)
+	all := scenarios && only == ""
+	contained = judge(rows, passed, all)
 	fmt.Println("\nWays in which one user can hurt others, by number:")
-	return judge(numbered, passed, scenarios) && contained, nil
+	return judge(numbered, passed, all) && contained, nil
 }
 
 // judge prints a line for each way, and tells whether none gets through.
@@ -154,8 +160,8 @@ func waysOf(page string) []way {
 	return ways
 }
 
-// all are what ways name, each once.
-func all(ways []way, of func(way) []string) []string {
+// namesOf are what ways name, each once.
+func namesOf(ways []way, of func(way) []string) []string {
 	var names []string
 	for _, w := range ways {
 		names = append(names, of(w)...)
@@ -198,7 +204,7 @@ func skipFolder(err error) error {
 // runTests runs the Go tests that are named, package by package, and notes which passed.
 func runTests(ways []way, packages map[string]string, passed map[string]bool) error {
 	by := map[string][]string{}
-	for _, name := range all(ways, func(w way) []string { return w.tests }) {
+	for _, name := range namesOf(ways, func(w way) []string { return w.tests }) {
 		folder, known := packages[name]
 		if !known {
 			return fmt.Errorf("there is no test %s", name)
