@@ -188,7 +188,8 @@ var _ = Describe("T11: a user of a profile that refuses other workloads", Ordere
 		said := func() ([]string, error) { return eventsOf(ctx, in, first.Namespace, object().GetName()) }
 		theirs := func() ([]corev1.Pod, error) {
 			list := &corev1.PodList{}
-			return list.Items, in.Client.List(ctx, list, client.InNamespace(first.Namespace), pods)
+			err := in.Client.List(ctx, list, client.InNamespace(first.Namespace), pods)
+			return list.Items, err
 		}
 		Eventually(said).Should(ContainElement(ContainSubstring(keeps)), "an event tells of the refusal")
 		Expect(theirs()).To(BeEmpty())
@@ -258,11 +259,15 @@ var _ = Describe("T11: a user of a profile that refuses other workloads", Ordere
 		refuses := MatchError(ContainSubstring(keeps))
 		Expect(try(npu)()).To(Succeed(), "the profile does not limit it")
 		Expect(in.Client.Delete(ctx, theGuard())).To(Succeed())
-		Eventually(func() (map[string]string, error) {
+		written := func() (*corev1.ConfigMap, error) {
 			c := theGuard()
-			return c.Data, in.Client.Get(ctx, client.ObjectKeyFromObject(c), c)
-		}).Should(HaveKeyWithValue("namespaces", "In "+testutil.TeamLabel+" ads"), "it is there again")
+			return c, in.Client.Get(ctx, client.ObjectKeyFromObject(c), c)
+		}
+		whole := HaveField("Data", And(HaveKeyWithValue("namespaces", "In "+testutil.TeamLabel+" ads"),
+			HaveKeyWithValue("resources", ContainSubstring("nvidia.com/gpu"))))
+		Eventually(written).Should(whole, "it is there again")
 		first.Patch(theGuard(), `{"data":{"resources":"","namespaces":"Exists nothing"}}`)
+		Eventually(written).Should(whole, "it is as it was")
 		Eventually(try(nil)).Should(refuses)
 
 		first.Patch(refusing(), `{"spec":{"queue":{"capability":{"example.com/npu":"4"}}}}`)
