@@ -267,7 +267,7 @@ func runScenarios(folder string, files []string, passed map[string]bool) error {
 		procs = "--procs=1"
 	}
 	args := []string{"tool", "ginkgo", "run", "--no-color", procs, "--silence-skips", "--fail-on-empty", "--vet=off",
-		"--label-filter=!long", "--json-report=report.json", "--output-dir=" + dir}
+		"--json-report=report.json", "--output-dir=" + dir}
 	for _, file := range files {
 		args = append(args, "--focus-file=/"+file+"$")
 	}

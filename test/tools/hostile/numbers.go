@@ -5,13 +5,14 @@ package main
 var numbered = []way{
 	{number: "T1", tries: "have others leave for a gang that cannot use the room", scenarios: []string{"test/integration/claims_test.go"},
 		tests: []string{"TestWhoClaimsRoom", "TestWhyAClaimIsNone", "TestStoppedJobGoesOnOnceTheClaimForItHasEnded"}},
-	{number: "T2", tries: "end a training by kubelets that reject its pods", scenarios: []string{"test/integration/kubelet_test.go"},
+	{number: "T2", tries: "end a training by kubelets that reject its pods", scenarios: []string{"test/integration/nodes_test.go"},
 		tests: []string{"TestANodeThatRejectsAgainAndAgainDoesNotEndTheTraining", "TestWorkersKeepOffNodesThatRejectedThem"}},
 	{number: "T3", tries: "end a training by a node that loses power", tests: []string{
 		"TestANodeThatDoesNotAnswerIsNamedAndItsTimeDoesNotCount", "TestPodsOfUnreachableNodesAreDeletedByForceWhenTheUserWantsThat"}},
 	{number: "T4", tries: "have more leave for a gang of two shapes than it needs", tests: []string{"TestGangsOfTwoShapesAreSummed"}},
 	{number: "T5", tries: "fall out of the model by ports, affinity or claims",
-		scenarios: []string{"test/integration/capacity/rules_test.go"}},
+		scenarios: []string{"test/integration/capacity/differential_test.go"},
+		tests:     []string{"TestRulesAboutOtherPods", "TestWhatIsBeyondTheRules", "TestJobsOnTheHostsNetworkHavePortsOfTheirOwn"}},
 	{number: "T6", tries: "go before who ranks higher while room is short", scenarios: []string{"test/integration/order/order_test.go"},
 		tests: []string{"TestOrderIsByTierStandingAndAge"}},
 	{number: "T7", tries: "end the operator by one review", refused: true, tests: []string{
@@ -28,7 +29,7 @@ var numbered = []way{
 	{number: "T12", tries: "fill the operator's memory", tests: []string{"TestWhatOthersWriteTakesNoMemory",
 		"TestTemplatesThatAreTooLargeAreNotKept", "TestPodsWithoutEndTakeNoMemory", "TestPodGroupsWithoutEndTakeNoMemory",
 		"TestLabelsAndOwnersWithoutEndTakeNoMemory"}},
-	{number: "T13", tries: "burn the operator's CPU by a template", refused: true, scenarios: []string{"test/integration/boundaries_test.go"},
+	{number: "T13", tries: "burn the operator's CPU by a template", refused: true, scenarios: []string{"test/integration/schema_test.go"},
 		tests: []string{"TestBoundsOfTemplatesAreOnThePage", "TestTemplatesWithoutEndAreRefused",
 			"TestOneNamespaceHasFewSetsOfRulesJudged"}},
 	{number: "T14", tries: "keep surplus from gangs that wait", refused: true,
