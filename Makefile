@@ -274,7 +274,7 @@ test-jobs: ## Hold the operator to its figures with 500 jobs that come at once; 
 	@exec test/run.sh jobs
 
 .PHONY: test-soak
-test-soak: ## Hold the operator to its limit of memory, and to serving others, beside thousands of hostile objects; 20 minutes and 10 GB.
+test-soak: ## Hold the operator to its limit of memory, and to serving others, beside thousands of hostile objects; TIDELINE_SOAK percent of them; half an hour and 10 GB.
 	@exec test/run.sh soak
 
 .PHONY: test-ledger

@@ -279,6 +279,11 @@ jobs() {
 	GOGC=200 specs jobs 25m perf/jobs 1
 }
 
+# soak holds the operator to its limit of memory beside thousands of hostile objects, TIDELINE_SOAK percent of them.
+soak() {
+	GOGC=100 specs soak 60m perf/soak 1
+}
+
 # ledger holds the ledger to its figures for a million days of pods. Without the race detector, which would measure itself.
 ledger() {
 	local race=() GOGC=100
@@ -358,7 +363,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | chart | bundle | cluster | demo | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | topology | mergeline | sizing | report | pools | jobs | \
+	unit | project | chart | bundle | cluster | demo | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | topology | mergeline | sizing | report | pools | jobs | soak | \
 		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm | helm)
 		echo "== $1 tests"
 		"$1"

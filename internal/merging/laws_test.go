@@ -34,8 +34,8 @@ func number(t *testing.T, variable string, fallback uint64) uint64 {
 }
 
 // TestRandomPools drives pools of merges through random events, kills of the operator among them, and holds every decision and
-// every write to what must never happen. In every fourth history clocks are also put forward and back by an hour. TIDELINE_HISTORIES
-// is how many, 20 by default, and TIDELINE_SEED repeats those of an earlier run.
+// every write to what must never happen. In every fourth history clocks are also put forward and back by an hour.
+// TIDELINE_HISTORIES is how many, 20 by default, and TIDELINE_SEED repeats those of an earlier run.
 func TestRandomPools(t *testing.T) {
 	histories, seed := number(t, "TIDELINE_HISTORIES", 20), number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
 	shards := uint64(runtime.GOMAXPROCS(0))

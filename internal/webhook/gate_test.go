@@ -235,7 +235,8 @@ func TestLargestJobPasses(t *testing.T) {
 		var answer admissionv1.AdmissionReview
 		g.Expect(json.Unmarshal(recorder.Body.Bytes(), &answer)).To(Succeed(), path)
 		if answer.Response.Result != nil {
-			g.Expect(answer.Response.Result.Message).To(Or(Not(MatchRegexp("bytes|memory")), ContainSubstring("spec.template: Invalid value")),
+			g.Expect(answer.Response.Result.Message).To(
+				Or(Not(MatchRegexp("bytes|memory")), ContainSubstring("spec.template: Invalid value")),
 				"%s: it is decoded, and judged then", path)
 		}
 		t.Logf("%s: %d MB", path, took>>20)

@@ -23,8 +23,8 @@ func TestTemplatesWithoutEndAreRefused(t *testing.T) {
 		}
 	}
 	refusal := ContainElement(MatchError(MatchRegexp(
-		`^spec\.template: Invalid value: \d+: takes so many bytes of memory, and must take at most 131072, because the operator keeps ` +
-			`the templates of all jobs: move long texts into the image or a ConfigMap$`)))
+		`^spec\.template: Invalid value: \d+: takes so many bytes of memory, and must take at most 131072, because the ` +
+			`operator keeps the templates of all jobs: move long texts into the image or a ConfigMap$`)))
 	fill(120 << 10)
 	g.Expect(refuseJob(job, nil, rules)).NotTo(refusal)
 	g.Expect(refuseMerge(merge, nil, rules)).NotTo(refusal)

@@ -20,10 +20,14 @@ import (
 func TestPodGroupsWithoutEndTakeNoMemory(t *testing.T) {
 	g := NewWithT(t)
 	usual := &schedulingv1beta1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "a", UID: "u", Annotations: map[string]string{lastCheckpoint: "2026-11-20T10:00:00Z"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ads", Name: "a", UID: "u", Annotations: map[string]string{lastCheckpoint: "2026-11-20T10:00:00Z"},
+		},
 		Spec: schedulingv1beta1.PodGroupSpec{
 			MinMember: 2, Queue: "q", PriorityClassName: "high", MinResources: &corev1.ResourceList{"cpu": resource.MustParse("1")},
-			NetworkTopology: &schedulingv1beta1.NetworkTopologySpec{Mode: schedulingv1beta1.HardNetworkTopologyMode, HighestTierAllowed: ptr.To(2)},
+			NetworkTopology: &schedulingv1beta1.NetworkTopologySpec{
+				Mode: schedulingv1beta1.HardNetworkTopologyMode, HighestTierAllowed: ptr.To(2),
+			},
 			SubGroupPolicy: []schedulingv1beta1.SubGroupPolicySpec{
 				{Name: "x"}, {NetworkTopology: &schedulingv1beta1.NetworkTopologySpec{Mode: "hard"}},
 			},
@@ -35,7 +39,8 @@ func TestPodGroupsWithoutEndTakeNoMemory(t *testing.T) {
 			kind = schedulingv1beta1.PodGroupScheduled
 		}
 		usual.Status.Conditions = append(usual.Status.Conditions, schedulingv1beta1.PodGroupCondition{
-			Type: kind, Status: corev1.ConditionTrue, Message: fmt.Sprint("word ", i), LastTransitionTime: metav1.NewTime(time.Unix(int64(i), 0)),
+			Type: kind, Status: corev1.ConditionTrue, Message: fmt.Sprint("word ", i),
+			LastTransitionTime: metav1.NewTime(time.Unix(int64(i), 0)),
 		})
 	}
 	stripped, ok := Strip(usual.DeepCopy()).(*schedulingv1beta1.PodGroup)

@@ -44,7 +44,8 @@ func isDropped(template *corev1.PodTemplateSpec) bool {
 	return len(template.Spec.Containers) == 1 && template.Spec.Containers[0].Name == weight.Oversized
 }
 
-// WeightOfDropped is what the template of a job in the cache weighs, in bytes, if it was dropped for that; 0 for one that is whole.
+// WeightOfDropped is what the template of a job in the cache weighed, in bytes, if it was dropped for that; 0 for one that is
+// kept.
 func WeightOfDropped(job client.Object) int {
 	n, err := strconv.Atoi(job.GetAnnotations()[weight.OversizedAnnotation])
 	if err != nil {

@@ -63,7 +63,8 @@ func TestPodsWithoutEndTakeNoMemory(t *testing.T) {
 		v1alpha1.AnnotationOwner: strings.Repeat("x", 200_000), groupNameKey: "group",
 	}}}
 	for i := range 5000 {
-		pod.OwnerReferences = append(pod.OwnerReferences, metav1.OwnerReference{Name: fmt.Sprintf("owner-%d", i), Controller: ptr.To(i == 7)})
+		pod.OwnerReferences = append(pod.OwnerReferences,
+			metav1.OwnerReference{Name: fmt.Sprintf("owner-%d", i), Controller: ptr.To(i == 7)})
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprint(i)})
 	}
 	pod.Spec.Containers[3].Resources.Requests = requests
@@ -81,10 +82,11 @@ func TestPodsWithoutEndTakeNoMemory(t *testing.T) {
 	asks := resource.PodRequests(stripped, resource.PodResourcesOptions{})
 	g.Expect(asks).To(And(HaveKey(corev1.ResourceName("nvidia.com/gpu")), HaveKey(corev1.ResourceCPU)))
 	g.Expect(len(asks)).To(BeNumerically("<", 200))
-	g.Expect(stripped.Spec.Volumes).To(ConsistOf(HaveField("Name", weight.Oversized)), "the model of capacity sees that it does not see all")
+	g.Expect(stripped.Spec.Volumes).To(ConsistOf(HaveField("Name", weight.Oversized)), "the model sees that it does not see all")
 	g.Expect(stripped.Spec.Affinity).To(BeNil())
 
-	usual, err := StripPod("")(&corev1.Pod{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{}, Containers: make([]corev1.Container, 3)}})
+	spec := corev1.PodSpec{Affinity: &corev1.Affinity{}, Containers: make([]corev1.Container, 3)}
+	usual, err := StripPod("")(&corev1.Pod{Spec: spec})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(usual.(*corev1.Pod).Spec.Containers).To(HaveLen(3), "a usual pod is kept as it is")
 	g.Expect(usual.(*corev1.Pod).Spec.Affinity).NotTo(BeNil())
@@ -100,7 +102,7 @@ func TestLabelsAndOwnersWithoutEndTakeNoMemory(t *testing.T) {
 	meta.OwnerReferences[0].Controller, meta.OwnerReferences[0].Name = ptr.To(true), strings.Repeat("x", 100_000)
 	strip := StripConfigMap(nil)
 	for _, o := range []client.Object{&v1alpha1.ElasticTrainingJob{ObjectMeta: meta}, &corev1.Namespace{ObjectMeta: meta}} {
-		g.Expect(StripMetadata(o.DeepCopyObject())).To(WithTransform(func(o any) int { return weight.Of(o) }, BeNumerically("<", 20<<10)))
+		g.Expect(StripMetadata(o.DeepCopyObject())).To(WithTransform(weight.Of, BeNumerically("<", 20<<10)))
 	}
-	g.Expect(strip(&corev1.ConfigMap{ObjectMeta: meta})).To(WithTransform(func(o any) int { return weight.Of(o) }, BeNumerically("<", 20<<10)))
+	g.Expect(strip(&corev1.ConfigMap{ObjectMeta: meta})).To(WithTransform(weight.Of, BeNumerically("<", 20<<10)))
 }

@@ -1,6 +1,6 @@
-// Command hostile tries what docs/security.md says that an attacker may try, and the ways in which a review found that one user can
-// hurt others, by their numbers. It prints tables of what was tried, by how many tests, and whether it was refused, or let in and
-// contained. A row without a test that ran is neither.
+// Command hostile tries what docs/security.md says that an attacker may try, and the ways in which a review found that one user
+// can hurt others, by their numbers. It prints tables of what was tried, by how many tests, and whether it was refused, or let in
+// and contained. A row without a test that ran is neither.
 //
 //	hostile [-scenarios=false] [-only=test/integration/merge]
 //

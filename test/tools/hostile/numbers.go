@@ -1,20 +1,23 @@
 package main
 
-// numbered are the ways in which one user can hurt others that a review of Tideline found, by its numbers: what holds against each,
-// and what shows it. docs/security.md has what is general of them.
+// numbered are the ways in which one user can hurt others that a review of Tideline found, by its numbers, and what shows
+// what becomes of each. docs/security.md has what is general of them.
 var numbered = []way{
-	{number: "T1", tries: "have others leave for a gang that cannot use the room", scenarios: []string{"test/integration/claims_test.go"},
-		tests: []string{"TestWhoClaimsRoom", "TestWhyAClaimIsNone", "TestStoppedJobGoesOnOnceTheClaimForItHasEnded"}},
+	{number: "T1", tries: "have others leave for a gang that cannot use the room",
+		scenarios: []string{"test/integration/claims_test.go"},
+		tests:     []string{"TestWhoClaimsRoom", "TestWhyAClaimIsNone", "TestStoppedJobGoesOnOnceTheClaimForItHasEnded"}},
 	{number: "T2", tries: "end a training by kubelets that reject its pods", scenarios: []string{"test/integration/nodes_test.go"},
 		tests: []string{"TestANodeThatRejectsAgainAndAgainDoesNotEndTheTraining", "TestWorkersKeepOffNodesThatRejectedThem"}},
 	{number: "T3", tries: "end a training by a node that loses power", tests: []string{
 		"TestANodeThatDoesNotAnswerIsNamedAndItsTimeDoesNotCount", "TestPodsOfUnreachableNodesAreDeletedByForceWhenTheUserWantsThat"}},
-	{number: "T4", tries: "have more leave for a gang of two shapes than it needs", tests: []string{"TestGangsOfTwoShapesAreSummed"}},
+	{number: "T4", tries: "have more leave for a gang of two shapes than it needs",
+		tests: []string{"TestGangsOfTwoShapesAreSummed"}},
 	{number: "T5", tries: "fall out of the model by ports, affinity or claims",
 		scenarios: []string{"test/integration/capacity/differential_test.go"},
 		tests:     []string{"TestRulesAboutOtherPods", "TestWhatIsBeyondTheRules", "TestJobsOnTheHostsNetworkHavePortsOfTheirOwn"}},
-	{number: "T6", tries: "go before who ranks higher while room is short", scenarios: []string{"test/integration/order/order_test.go"},
-		tests: []string{"TestOrderIsByTierStandingAndAge"}},
+	{number: "T6", tries: "go before who ranks higher while room is short",
+		scenarios: []string{"test/integration/order/order_test.go"},
+		tests:     []string{"TestOrderIsByTierStandingAndAge"}},
 	{number: "T7", tries: "end the operator by one review", refused: true, tests: []string{
 		"TestReviewsTakeNoMemory", "TestParallelReviewsTakeNoMemory", "TestCallersNeedACertificate"}},
 	{number: "T8", tries: "stop others' merges by forged pods and PodGroups", tests: []string{
@@ -24,12 +27,15 @@ var numbered = []way{
 		tests:     []string{"TestHeadThatIsNotPlacedIsSetAside", "TestMergesThatAreNeverPlacedCostTheOthersMinutes"}},
 	{number: "T10", tries: "keep room by a year of grace", refused: true, tests: []string{"TestConfigurationBoundsGrace",
 		"TestPodsOfLongGraceAreNotWaitedFor", "TestAYearOfGraceIsNotWaitedForAYear", "TestWhoeverIsDeletedIsGoneInTwoMinutes"}},
-	{number: "T11", tries: "walk around caps and budgets", refused: true, scenarios: []string{"test/integration/profile/caps_test.go"},
-		tests: []string{"TestCapsOfModelsHoldForNodesThatAreNamed", "TestMergesKeepCapsAndBudgets", "TestMergesKeepTheCapsOfTheirProfile"}},
+	{number: "T11", tries: "walk around caps and budgets", refused: true,
+		scenarios: []string{"test/integration/profile/caps_test.go"},
+		tests: []string{"TestCapsOfModelsHoldForNodesThatAreNamed", "TestMergesKeepCapsAndBudgets",
+			"TestMergesKeepTheCapsOfTheirProfile"}},
 	{number: "T12", tries: "fill the operator's memory", tests: []string{"TestWhatOthersWriteTakesNoMemory",
 		"TestTemplatesThatAreTooLargeAreNotKept", "TestPodsWithoutEndTakeNoMemory", "TestPodGroupsWithoutEndTakeNoMemory",
 		"TestLabelsAndOwnersWithoutEndTakeNoMemory"}},
-	{number: "T13", tries: "burn the operator's CPU by a template", refused: true, scenarios: []string{"test/integration/schema_test.go"},
+	{number: "T13", tries: "burn the operator's CPU by a template", refused: true,
+		scenarios: []string{"test/integration/schema_test.go"},
 		tests: []string{"TestBoundsOfTemplatesAreOnThePage", "TestTemplatesWithoutEndAreRefused",
 			"TestOneNamespaceHasFewSetsOfRulesJudged"}},
 	{number: "T14", tries: "keep surplus from gangs that wait", refused: true,
@@ -43,5 +49,6 @@ var numbered = []way{
 		scenarios: []string{"test/integration/stolen_test.go"}},
 	{number: "T18", tries: "forge what a task used", tests: []string{
 		"TestFiguresOfOtherTargetsDoNotCount", "TestQueriesAreToTrustedTargets"}},
-	{number: "low", tries: "write a formula into a report, by full-width signs too", tests: []string{"TestBehaviour3NamesMakeNoFormulas"}},
+	{number: "low", tries: "write a formula into a report, by full-width signs too",
+		tests: []string{"TestBehaviour3NamesMakeNoFormulas"}},
 }

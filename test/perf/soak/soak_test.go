@@ -1,0 +1,181 @@
+// Package soak has users write thousands of hostile objects, as large as the API server takes them, and holds the operator to its
+// limit of memory and to serving others meanwhile.
+package soak
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
+)
+
+const (
+	// soonest is within how many seconds another user's job must have its PodGroup and its pods, whatever others write.
+	soonest = 5 * time.Second
+	// writers is how many requests of hostile users are under way at a time. Each has the API server compute for a while, which is
+	// on the same machine.
+	writers = 1
+	// settling is how long memory is watched after each wave.
+	settling = 5 * time.Second
+	// mallory's namespace, and that of alice.
+	hostile, served = "hostile", "served"
+	// mallory may write what users may, and profiles. alice may write what users may.
+	mallory, alice = "mallory@example.com", "alice@example.com"
+)
+
+func TestSoak(t *testing.T) {
+	RegisterFailHandler(Fail)
+	suite.Defaults()
+	RunSpecs(t, "Hostile objects")
+}
+
+var _ = Describe("Thousands of hostile objects", func() {
+	It("leave the operator below its limit of memory, also when it starts anew, others served in 5 s", func(ctx SpecContext) {
+		GinkgoT().Setenv("CGO_ENABLED", "0") // The figures are those of the operator without the race detector.
+		in, err := testutil.Prepare(ctx, cluster.Options{Log: GinkgoWriter})
+		Expect(err).NotTo(HaveOccurred(), "the cluster starts")
+		DeferCleanup(func() {
+			Expect(in.Stop()).To(Succeed(), "no process ended early and the operator's log is clean")
+			Expect(in.RemoveLogs()).To(Succeed())
+		})
+		Expect(in.Install(ctx)).To(Succeed())
+		limit, soft := limits(ctx)
+		Expect(in.Operate(ctx, testutil.OperatorOptions{Env: []string{"GOMEMLIMIT=" + soft, "GOGC=100"}})).To(Succeed())
+		attacker := user(ctx, in.World, mallory, hostile)
+		w := &watch{in: in, user: user(ctx, in.World, alice, served)}
+		w.begin(ctx)
+		defer w.end()
+
+		rows := []row{w.row("before", 0, 0)}
+		for _, wave := range waves() {
+			n := max(1, wave.n*share()/100)
+			size := flood(ctx, attacker, n, wave.object)
+			rows = append(rows, w.settle(ctx, wave.what, n, size))
+			Expect(w.failure()).NotTo(HaveOccurred(), "after %s", wave.what)
+		}
+		took := w.restart(ctx)
+		rows = append(rows, w.settle(ctx, fmt.Sprintf("the operator starts anew, in %.0f s", took.Seconds()), 0, 0))
+		AddReportEntry("measured", ReportEntryVisibilityAlways, table(rows))
+		Expect(w.failure()).NotTo(HaveOccurred(), "the operator starts beside all of it")
+		for _, r := range rows[1:] {
+			Expect(r.peak).To(BeNumerically("<", limit), "bytes of memory, of %d: %s", limit, r.what)
+			Expect(r.slowest).To(BeNumerically("<", soonest), "until alice had PodGroup and pods: %s", r.what)
+			Expect(r.served).To(BeNumerically(">", 0), "alice was served: %s", r.what)
+		}
+	}, SpecTimeout(50*time.Minute))
+})
+
+// share is TIDELINE_SOAK, how much of the whole is written, in percent; 100 by default.
+func share() int {
+	GinkgoHelper()
+	given := os.Getenv("TIDELINE_SOAK")
+	if given == "" {
+		return 100
+	}
+	percent, err := strconv.Atoi(given)
+	Expect(err).NotTo(HaveOccurred(), "TIDELINE_SOAK is a number")
+	return percent
+}
+
+// limits are the limit of memory that config gives the operator, in bytes, and its GOMEMLIMIT.
+func limits(ctx context.Context) (hard uint64, soft string) {
+	GinkgoHelper()
+	objects, err := testutil.Manifests(ctx, "manager/deployment.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	deployment := &appsv1.Deployment{}
+	for _, o := range objects {
+		if o.GetKind() == "Deployment" {
+			Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, deployment)).To(Succeed())
+		}
+	}
+	container := &deployment.Spec.Template.Spec.Containers[0]
+	for _, v := range container.Env {
+		if v.Name == "GOMEMLIMIT" {
+			soft = v.Value
+		}
+	}
+	Expect(soft).NotTo(BeEmpty())
+	return uint64(container.Resources.Limits.Memory().Value()), soft
+}
+
+// user makes a namespace in which somebody may do what users may, and write PodGroups; mallory may write profiles as well.
+func user(ctx context.Context, w *testutil.World, name, namespace string) client.Client {
+	GinkgoHelper()
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: namespace}
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"scheduling.volcano.sh"}, Resources: []string{"podgroups"}, Verbs: []string{"create"},
+		}}},
+		&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "Role", Name: namespace,
+		}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "edit"}, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+		},
+	}
+	if name == mallory {
+		objects = append(objects, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: namespace}, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tideline-profiles"},
+		})
+	}
+	for _, o := range objects {
+		Expect(w.Client.Create(ctx, o)).To(Succeed())
+	}
+	c, err := w.As(name, "system:authenticated")
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(func() error {
+		return c.Create(ctx, testutil.Job("probe").In(namespace).Obj(), client.DryRunAll)
+	}).Should(Succeed(), "the API server has seen what %s may", name)
+	return c
+}
+
+// busy holds for an answer of an API server that may give another one later.
+func busy(err error) bool {
+	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsInternalError(err) || strings.Contains(err.Error(), "request timed out")
+}
+
+// flood creates n objects, and returns how many bytes the last one has as JSON.
+func flood(ctx context.Context, c client.Client, n int, object func(i int) client.Object) int {
+	GinkgoHelper()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for i := range n {
+		group.Go(func() error {
+			// An API server and an etcd that have much to do on a small machine say so; whoever is hostile tries again.
+			err := retry.OnError(wait.Backoff{Steps: 6, Duration: time.Second, Factor: 2}, busy, func() error {
+				return client.IgnoreAlreadyExists(c.Create(ctx, object(i)))
+			})
+			if err != nil {
+				return fmt.Errorf("create object %d: %w", i, err)
+			}
+			return nil
+		})
+	}
+	Expect(group.Wait()).To(Succeed(), "all of it is within what the API server takes")
+	return sizeOf(object(n - 1))
+}

@@ -1,0 +1,210 @@
+package soak
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+// watch has alice create one job after another, and looks at the operator's memory meanwhile.
+type watch struct {
+	in   *testutil.Installation
+	user client.Client
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	// running is held while the operator's memory is looked at, and serving while alice is served.
+	running, serving sync.Mutex
+
+	mu sync.Mutex
+	// so far, since the last row.
+	peak, now uint64
+	slowest   time.Duration
+	served    int
+	err       error
+}
+
+// row is what was seen during one wave.
+type row struct {
+	what          string
+	n, size       int
+	peak, settled uint64
+	slowest       time.Duration
+	served        int
+}
+
+func (w *watch) begin(ctx context.Context) {
+	ctx, w.stop = context.WithCancel(ctx)
+	w.done.Go(func() {
+		defer GinkgoRecover()
+		for n := 0; ctx.Err() == nil; n++ {
+			w.serving.Lock()
+			took, err := w.serve(ctx, fmt.Sprintf("job-%d", n))
+			w.serving.Unlock()
+			w.note(func() {
+				if ctx.Err() == nil {
+					w.err = errors.Join(w.err, err)
+					w.served, w.slowest = w.served+1, max(w.slowest, took)
+				}
+			})
+			rest(ctx, time.Second)
+		}
+	})
+	w.done.Go(func() {
+		for ctx.Err() == nil {
+			w.running.Lock()
+			now, err := memoryOf(w.in.Operator.Process())
+			ended := w.in.Operator.Ended()
+			w.running.Unlock()
+			w.note(func() {
+				w.now, w.peak = now, max(w.peak, now)
+				if w.err == nil {
+					w.err = errors.Join(ended, err)
+				}
+			})
+			rest(ctx, 50*time.Millisecond)
+		}
+	})
+}
+
+func (w *watch) end() {
+	w.stop()
+	w.done.Wait()
+}
+
+func (w *watch) note(what func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	what()
+}
+
+func (w *watch) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// serve has alice create a job of two workers, and returns how long it took until its PodGroup and its pods were there.
+func (w *watch) serve(ctx context.Context, name string) (time.Duration, error) {
+	job := testutil.Job(name).In(served).Range(2, 2).Obj()
+	if err := w.user.Create(ctx, job); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	for {
+		there, err := w.isServed(ctx, name)
+		took := time.Since(began)
+		switch {
+		case err != nil:
+			return took, err
+		case there:
+			return took, w.user.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		case took > time.Minute:
+			return took, fmt.Errorf("job %s has no PodGroup and no pods after a minute", name)
+		}
+		rest(ctx, 20*time.Millisecond)
+	}
+}
+
+func (w *watch) isServed(ctx context.Context, name string) (bool, error) {
+	key := client.ObjectKey{Namespace: served, Name: name}
+	if err := w.in.Client.Get(ctx, key, &schedulingv1beta1.PodGroup{}); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	pods := &corev1.PodList{}
+	err := w.in.Client.List(ctx, pods, client.InNamespace(served), client.MatchingLabels{v1alpha1.LabelJob: name})
+	return len(pods.Items) == 2, err
+}
+
+// settle watches on for a while, at least until alice was served once more, and returns what was seen since the last row.
+func (w *watch) settle(ctx context.Context, what string, n, size int) row {
+	GinkgoHelper()
+	var before int
+	w.note(func() { before = w.served })
+	began := time.Now()
+	Eventually(ctx, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.err != nil || w.served > before && time.Since(began) > settling
+	}).WithTimeout(2*time.Minute).Should(BeTrue(), "alice is served")
+	return w.row(what, n, size)
+}
+
+// row is what was seen since the last one.
+func (w *watch) row(what string, n, size int) row {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := row{what: what, n: n, size: size, peak: w.peak, settled: w.now, slowest: w.slowest, served: w.served}
+	w.peak, w.slowest, w.served = w.now, 0, 0
+	GinkgoWriter.Println(table([]row{r}))
+	return r
+}
+
+// restart kills the operator, starts it beside all that was written, and returns how long it took until it reconciled. Its memory
+// is watched from the beginning; alice is served again from then on.
+func (w *watch) restart(ctx context.Context) time.Duration {
+	GinkgoHelper()
+	w.serving.Lock()
+	defer w.serving.Unlock()
+	w.running.Lock()
+	w.in.Operator.Kill()
+	began := time.Now()
+	err := w.in.Operator.Launch(ctx)
+	w.running.Unlock()
+	Expect(err).NotTo(HaveOccurred(), "the operator starts")
+	w.note(func() { w.peak, w.now = 0, 0 })
+	Expect(w.in.Operator.AwaitReady(ctx)).To(Succeed())
+	return time.Since(began)
+}
+
+// memoryOf is the resident memory of a process, in bytes.
+func memoryOf(process int) (uint64, error) {
+	file, err := os.Open(fmt.Sprintf("/proc/%d/status", process))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = file.Close() }()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		var kilobytes uint64
+		if n, _ := fmt.Sscanf(lines.Text(), "VmRSS: %d kB", &kilobytes); n == 1 {
+			return kilobytes << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("process %d has no resident memory", process)
+}
+
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// table is what was measured.
+func table(rows []row) string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, _ = fmt.Fprintln(t, "objects\tMB written\tMiB at most\tMiB then\talice served\tslowest, s\t  what")
+	for _, r := range rows {
+		_, _ = fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t%.2f\t  %s\n", r.n, r.n*r.size/1_000_000, r.peak>>20, r.settled>>20, r.served,
+			r.slowest.Seconds(), r.what)
+	}
+	_ = t.Flush()
+	return b.String()
+}
