@@ -227,7 +227,7 @@ func TestAveragingProgram(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, said)
 			}
-			got, metadata := readSafetensors(t, filepath.Join(c.folder, "llm/full/run/model.safetensors"))
+			got, metadata := readSafetensors(t, filepath.Join(c.folder, "llm", "full", "run", "model.safetensors"))
 			for name, w := range want {
 				if is := got[name]; !bytes.Equal(is.data, w.data) || is.DType != w.DType || !slices.Equal(is.Shape, w.Shape) {
 					t.Errorf("tensor %s is %+v, want %+v", name, is, w)
@@ -236,7 +236,7 @@ func TestAveragingProgram(t *testing.T) {
 			if len(got) != len(want) || metadata["format"] != "pt" || metadata["averaged"] != "3" {
 				t.Errorf("there are %d tensors, with metadata %v", len(got), metadata)
 			}
-			files, err := os.ReadDir(filepath.Join(c.folder, "llm/full/run"))
+			files, err := os.ReadDir(filepath.Join(c.folder, "llm", "full", "run"))
 			if err != nil || len(files) != 2 {
 				t.Errorf("beside the model and its marker there is something, or less: %v, %v", files, err)
 			}
@@ -285,7 +285,7 @@ func TestAveragingProgramRefusesWhatDiffers(t *testing.T) {
 			if err == nil || !strings.Contains(said, c.says) {
 				t.Errorf("it says %q and ends with %v, want %q", said, err, c.says)
 			}
-			if _, err := os.Stat(filepath.Join(claim.folder, "llm/full/run/_SUCCESS")); err == nil || len(server.data) > 0 {
+			if _, err := os.Stat(filepath.Join(claim.folder, "llm", "full", "run", "_SUCCESS")); err == nil || len(server.data) > 0 {
 				t.Errorf("it reports a model: %v", server.data)
 			}
 		})

@@ -45,8 +45,8 @@ func morning() *view.Model {
 	trains("ads", "embedding", 0, 0, 4)
 	trains("search", "ranker", 0, 0, 0, 6, 6)
 	trains("search", "bert", 0, 0, 0, 0, 0, 4)
-	waits := job("search", "speller", "The core of 1 worker of 8 nvidia.com/gpu fits on no node: at most 4 are free on one. Surplus of "+
-		"ads/ctr gives way.")
+	waits := job("search", "speller", "The core of 1 worker of 8 nvidia.com/gpu fits on no node: at most 4 are free on one. "+
+		"Surplus of ads/ctr gives way.")
 	waits.Status.Queue, waits.Status.Place, waits.Status.Summary, waits.Status.Tier = "search", 1, "0/1 (1..4)", "main-traffic"
 	waits.CreationTimestamp = metav1.NewTime(now.Add(-40 * time.Second))
 	m.Jobs = append(m.Jobs, waits)
@@ -76,8 +76,8 @@ func TestPictureOfTheConsole(t *testing.T) {
 	defer func() { _ = chromium.Stop() }()
 	g := NewWithT(t)
 	page := get(serve(morning(), everything), view.Root, "good").Body.String()
-	g.Expect(page).To(And(ContainSubstring("40 of 48"), ContainSubstring("ads/ctr 8, 0 of 8 free"), ContainSubstring("search/speller"),
-		ContainSubstring("24 of 16")))
+	g.Expect(page).To(And(ContainSubstring("40 of 48"), ContainSubstring("ads/ctr 8, 0 of 8 free"),
+		ContainSubstring("search/speller"), ContainSubstring("24 of 16")))
 	file := filepath.Join(t.TempDir(), "console.html")
 	page = strings.Replace(page, `<link rel="stylesheet" href="/console/page.css">`, "<style>"+style+"</style>", 1)
 	g.Expect(os.WriteFile(file, []byte(page), 0o600)).To(Succeed())

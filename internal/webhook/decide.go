@@ -230,6 +230,7 @@ func (d *Decision) checkPool(name string, rules Rules) {
 // checkStore refuses a store that the operator's configuration does not allow.
 func (d *Decision) checkStore(s *v1alpha1.ModelStore, allowed config.Merges) {
 	switch s.Type {
+	case v1alpha1.StoreClaim: // The API server allows a claim of the job's own namespace only.
 	case v1alpha1.StoreFile:
 		if !allowed.AllowsLocal(s.Place()) {
 			at := field.NewPath("spec", "store", "file", "path")

@@ -20,7 +20,7 @@ var _ = Describe("Component ha", func() {
 	It("has the other replica act within 13 s of the leader's crash, and nothing is created twice", func(ctx SpecContext) {
 		in := thisVersion.render(ctx, "ha")
 		t := newTarget(ctx)
-		addresses := [2]string{freeAddress(ctx), freeAddress(ctx)}
+		addresses := [2]string{freeAddress(), freeAddress()}
 		t.apply(ctx, in.objects, addresses[1])
 		leader := t.launch(ctx, in, "one", addresses[0])
 		Expect(leader.AwaitReady(ctx)).To(Succeed(), "one leads")

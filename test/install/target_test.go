@@ -112,7 +112,7 @@ func (t *target) launch(ctx context.Context, in installation, name, address stri
 }
 
 // freeAddress is an address for webhooks.
-func freeAddress(ctx context.Context) string {
+func freeAddress() string {
 	GinkgoHelper()
 	address, err := testutil.FreeAddress()
 	Expect(err).NotTo(HaveOccurred(), "there is a port for webhooks")

@@ -65,7 +65,7 @@ type rollout struct {
 // next is the address of who is to run next.
 func (r *rollout) next(ctx context.Context) string {
 	GinkgoHelper()
-	r.address = freeAddress(ctx)
+	r.address = freeAddress()
 	return r.address
 }
 

@@ -31,7 +31,8 @@ func claimPath(claim *v1alpha1.ClaimStore) string {
 }
 
 // containerEnv returns the variables of all containers of pod i. Paths are keys of the bucket, or of the volume, and end in a
-// slash. A field that the MergeJob does not set has no variable, except TIDELINE_LAST_FULL_PATH, which is empty without a full model.
+// slash. A field that the MergeJob does not set has no variable, except TIDELINE_LAST_FULL_PATH, which is empty without a full
+// model.
 func (b Blueprint) containerEnv(i int32) []corev1.EnvVar {
 	s, prefix := &b.Job.Spec.Store, withSlash(b.Job.Spec.Store.Prefix)
 	endpoint, _ := s.Server()

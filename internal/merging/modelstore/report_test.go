@@ -53,7 +53,9 @@ func TestReportThatIsWrong(t *testing.T) {
 		many.WriteString(line(fmt.Sprintf("%06d", i), 0))
 	}
 	for what, c := range map[string]struct{ key, content, says string }{
-		"a line without a time":    {ReportIncrements, "step-1\n", `line 1 of increments is "step-1": write a name, a space and a time`},
+		"a line without a time": {
+			ReportIncrements, "step-1\n", `line 1 of increments is "step-1": write a name, a space and a time`,
+		},
 		"a name with a space":      {ReportIncrements, "step 1 2026-11-22T00:10:00Z", "and no space in the name"},
 		"a time that is none":      {ReportIncrements, line("a", 0) + "b noon", `line 2 of increments has the time "noon"`},
 		"names that fall":          {ReportIncrements, line("b", 0) + line("a", 1), `has the name "a" after "b": names must rise`},

@@ -2,6 +2,7 @@ package gang
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,8 +52,8 @@ func TestPodGroupsWithoutEndTakeNoMemory(t *testing.T) {
 	large := usual.DeepCopy()
 	large.Spec.MinTaskMember, large.Spec.MinResources = map[string]int32{}, &corev1.ResourceList{}
 	for i := range 20_000 {
-		large.Spec.MinTaskMember[fmt.Sprint(i)] = 1
-		(*large.Spec.MinResources)[corev1.ResourceName(fmt.Sprint(i))] = resource.MustParse("1")
+		large.Spec.MinTaskMember[strconv.Itoa(i)] = 1
+		(*large.Spec.MinResources)[corev1.ResourceName(strconv.Itoa(i))] = resource.MustParse("1")
 	}
 	large.Spec.PriorityClassName = strings.Repeat("x", 1<<20)
 	large.Spec.NetworkTopology.HighestTierName = strings.Repeat("x", 1<<20)

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -65,7 +66,7 @@ func TestPodsWithoutEndTakeNoMemory(t *testing.T) {
 	for i := range 5000 {
 		pod.OwnerReferences = append(pod.OwnerReferences,
 			metav1.OwnerReference{Name: fmt.Sprintf("owner-%d", i), Controller: ptr.To(i == 7)})
-		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprint(i)})
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: strconv.Itoa(i)})
 	}
 	pod.Spec.Containers[3].Resources.Requests = requests
 	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{

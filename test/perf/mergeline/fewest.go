@@ -40,11 +40,12 @@ func seekFewest(page, commit string) error {
 	return benchmark.WriteResults(page, "make bench-merge-fewest", fewestTable(commit, all), nil)
 }
 
-// fewestTable has, for each subject and pool, how many models are late with the seed that has the most, and the mean of all seeds.
+// fewestTable has, for each subject and pool, how many models are late with the seed that has the most, and the mean of all
+// seeds.
 func fewestTable(commit string, results []result) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d runs of %.0f hours, %d seeds each, at commit %s. Models of 60 that are late: the mean of the seeds, and the "+
-		"most.\n\n| who starts merges, pool ÷ bound: |", len(results), horizon.Hours(), len(fewestSeeds), commit)
+	fmt.Fprintf(&b, "%d runs of %.0f hours, %d seeds each, at commit %s. Models of 60 that are late: the mean of the seeds, and "+
+		"the most.\n\n| who starts merges, pool ÷ bound: |", len(results), horizon.Hours(), len(fewestSeeds), commit)
 	for _, times := range fewestPools {
 		fmt.Fprintf(&b, " %g |", times)
 	}

@@ -3,6 +3,7 @@ package soak
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -171,7 +172,7 @@ func owned(i int) client.Object {
 	var owners []metav1.OwnerReference
 	for n := range 4000 {
 		owners = append(owners, metav1.OwnerReference{
-			APIVersion: "v1", Kind: "Other", Name: strings.Repeat("x", 20), UID: types.UID(fmt.Sprint(n)),
+			APIVersion: "v1", Kind: "Other", Name: strings.Repeat("x", 20), UID: types.UID(strconv.Itoa(n)),
 		})
 	}
 	owners[0].Controller, owners[0].Name = ptr.To(true), strings.Repeat("x", megabyte/10)
