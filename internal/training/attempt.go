@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -148,7 +149,21 @@ func restartBackoff(s *jobstate.State) time.Duration {
 		len(s.Status.RestartTimes) == 0 {
 		return 0
 	}
-	return min(f.Time.Add(losses.BackoffAfter(int32(len(s.Status.RestartTimes)))).Sub(s.Now), losses.LongestBackoff)
+	return f.Time.Add(losses.BackoffAfter(int32(len(s.Status.RestartTimes)))).Sub(s.Now)
+}
+
+// shortenWaits notes back-offs anew that were noted by a clock which has been put back since. Otherwise they would last until it
+// is as late again.
+func (p *planner) shortenWaits() {
+	if restartBackoff(p.State) > losses.LongestBackoff {
+		p.Status.LastFailure.Time = p.StatusTime()
+	}
+	latest := metav1.NewTime(p.StatusTime().Add(losses.LongestBackoff))
+	for i := range p.Status.Retries {
+		if r := &p.Status.Retries[i]; r.Time.After(latest.Time) {
+			r.Time = latest
+		}
+	}
 }
 
 // backOffObstacle says until when an attempt that began because of failures creates no workers.

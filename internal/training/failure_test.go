@@ -185,6 +185,24 @@ func TestBackoffIsEachWorkersOwn(t *testing.T) {
 	g.Expect(losses.BackoffAfter(20)).To(Equal(losses.LongestBackoff))
 }
 
+func TestClockThatIsPutBackLengthensNoBackoff(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 2).trains()
+	w.fail(1, another(0)).settle().run().settle()
+	w.fail(1, another(1)).step()
+	w.step()
+	g.Expect(w.worker(1).Phase).To(Equal(corev1.PodFailed), "it waits for its back-off")
+	w.stepClock(-time.Hour)
+	w.step()
+	written := w.written
+	for range 30 {
+		w.pass(2 * time.Second).step()
+	}
+	g.Expect(w.written-written).To(BeNumerically("<=", 1), "nothing new is to be said")
+	w.pass(losses.LongestBackoff).settle()
+	g.Expect(w.worker(1).Phase).To(Equal(corev1.PodPending), "the worker is created again")
+}
+
 func TestFailurePolicyFirstMatchWins(t *testing.T) {
 	failed := v1alpha1.FailureRule{Action: v1alpha1.ActionFailJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed}}
 	again := v1alpha1.FailureRule{Action: v1alpha1.ActionRestartWorker, OnReasons: []string{"Error"}}

@@ -131,7 +131,7 @@ func (m *planned) tellsWhatIsSaved() bool {
 	for _, r := range m.d.RestoreGroups {
 		groups = append(groups, r.Group)
 	}
-	return !slices.ContainsFunc(groups, func(g gang.Group) bool { return g.LastCheckpoint.After(m.now.Add(time.Second)) })
+	return m.steps || !slices.ContainsFunc(groups, func(g gang.Group) bool { return g.LastCheckpoint.After(m.now.Add(time.Second)) })
 }
 
 func (m *planned) coreStays() bool {

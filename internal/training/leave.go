@@ -132,7 +132,7 @@ func retryWait(s *jobstate.State, i int32) time.Duration {
 		}
 		r = slices.MinFunc(retries, func(a, b v1alpha1.Retry) int { return a.Time.Compare(b.Time.Time) })
 	}
-	return min(r.Time.Sub(s.Now), losses.LongestBackoff)
+	return r.Time.Sub(s.Now)
 }
 
 // releaseNodes deletes waiting workers that avoid a node which may be used again. The affinity of a pod cannot be changed, so the

@@ -90,6 +90,7 @@ var newPhases = []phase{
 // hide that it has lost a worker or ended.
 var runningPhases = []phase{
 	forceDelete,
+	{"shorten waits", "a clock that was put back must not lengthen what it noted before", always((*planner).shortenWaits)},
 	reviewAvoidedNodes,
 	{
 		"note the outage", "once a status is written, what was measured before is not handed out again",
