@@ -28,13 +28,13 @@ var _ = Describe("A version with other field names", func() {
 			Skip("the version before, " + before.version.Name + ", has the field names of this one")
 		}
 		r := &rollout{target: newTarget(ctx)}
-		r.apply(ctx, before.objects, r.next(ctx))
+		r.apply(ctx, before.objects, r.next())
 		r.replace(ctx, before)
 		s := r.NewScenario(GinkgoT(), "former", 2)
 		s.Create(formerJob(s, "old"))
 		Eventually(s.Fetch("old")).Should(testutil.Train(1), "it trains, as the version before has it")
 
-		r.apply(ctx, now.objects, r.next(ctx))
+		r.apply(ctx, now.objects, r.next())
 		r.replace(ctx, now)
 		Eventually(s.Fetch("old")).Should(testutil.BeStalled(v1alpha1.ReasonInvalidSpec), "this version does not take it")
 		for _, former := range formerFields {

@@ -26,18 +26,18 @@ var _ = Describe("Another version", func() {
 			before = thisVersion.render(ctx)
 		}
 		r := &rollout{target: newTarget(ctx)}
-		r.apply(ctx, before.objects, r.next(ctx))
+		r.apply(ctx, before.objects, r.next())
 		r.replace(ctx, before)
 		jobs := startJobs(r.NewScenario(GinkgoT(), "upgrade", 6))
 
 		jobs.stayAsTheyAre("the upgrade to this version", func() {
-			r.apply(ctx, now.objects, r.next(ctx))
+			r.apply(ctx, now.objects, r.next())
 			r.replace(ctx, now)
 		})
 		jobs.work()
 		definitions, others := split(before.objects)
 		jobs.stayAsTheyAre("the way back, without the definitions", func() {
-			r.apply(ctx, others, r.next(ctx))
+			r.apply(ctx, others, r.next())
 			r.replace(ctx, before)
 		})
 		jobs.work()
@@ -63,7 +63,7 @@ type rollout struct {
 }
 
 // next is the address of who is to run next.
-func (r *rollout) next(ctx context.Context) string {
+func (r *rollout) next() string {
 	GinkgoHelper()
 	r.address = freeAddress()
 	return r.address

@@ -174,7 +174,10 @@ func gatherDenied(ctx context.Context, c client.Client, f *Facts) error {
 // aboutCertificates holds for rights that the operator needs only where it keeps the certificate of its webhooks itself: on their
 // configurations, and on Secrets in its own namespace. Those that MergeJobs name it reads everywhere.
 func aboutCertificates(role *rbacv1.Role, rule rbacv1.PolicyRule) bool {
-	return slices.Contains(rule.APIGroups, admissionregistrationv1.GroupName) ||
+	onConfigurations := slices.ContainsFunc(rule.Resources, func(r string) bool {
+		return strings.HasSuffix(r, "webhookconfigurations")
+	})
+	return onConfigurations ||
 		role.Namespace != "" && slices.Contains(rule.Resources, "secrets")
 }
 

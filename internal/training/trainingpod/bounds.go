@@ -46,7 +46,8 @@ func CheckWeight(template *corev1.PodTemplateSpec) field.ErrorList {
 // TooHeavy is what is said of a template that weighs n bytes.
 func TooHeavy(n int) *field.Error {
 	return field.Invalid(field.NewPath("spec", "template"), n, fmt.Sprintf("takes so many bytes of memory, and must take at most "+
-		"%d, because the operator keeps the templates of all jobs: move long texts into the image or a ConfigMap", weight.MostOfTemplate))
+		"%d, because the operator keeps the templates of all jobs: move long texts into the image or a ConfigMap",
+		weight.MostOfTemplate))
 }
 
 func checkGrace(spec *corev1.PodSpec, limits config.Limits) field.ErrorList {

@@ -1,6 +1,7 @@
 package badinput
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -40,7 +41,23 @@ func selectors() []Case {
 			selector+".matchExpressions[0].key: Required value").blind().decoded(),
 		refused("no operator", setting(selector, `{"matchExpressions":[{"key":"team"}]}`),
 			selector+".matchExpressions[0].operator: Required value").blind().decoded(),
+		refused("17 expressions", setting(selector, `{"matchExpressions":`+many(17, `{"key":"team%d","operator":"Exists"}`)+`}`),
+			selector+".matchExpressions: Too many: 17: must have at most 16 items").blind(),
+		refused("a key of 318 letters", expression(strings.Repeat("k", 318), "Exists", `[]`),
+			selector+".matchExpressions[0].key: Too long: may not be more than 317 bytes").blind(),
+		refused("an operator of 1025 letters", expression("team", strings.Repeat("o", 1025), `[]`),
+			selector+".matchExpressions[0].operator: Too long: may not be more than 1024 bytes").blind(),
+		refused("257 values", expression("team", "In", many(257, `"v%d"`)),
+			selector+".matchExpressions[0].values: Too many: 257: must have at most 256 items").blind(),
+		refused("a value of 64 letters", expression("team", "In", `["`+strings.Repeat("v", 64)+`"]`),
+			selector+".matchExpressions[0].values[0]: Too long: may not be more than 63 bytes").blind(),
 	}
+}
+
+// expression is a selector of namespaces by one expression; values is a list in JSON.
+func expression(key, operator, values string) string {
+	return setting("spec.namespaceSelector", fmt.Sprintf(`{"matchExpressions":[{"key":%q,"operator":%q,"values":%s}]}`, key, operator,
+		values))
 }
 
 // shares are mistakes in what a queue may have.
