@@ -90,23 +90,12 @@ func openLedger(ctx context.Context, kind database, writer, reader driver.Connec
 	l := &Ledger{kind: kind, writer: sql.OpenDB(writer), reader: sql.OpenDB(reader), clock: tables.clock}
 	l.writer.SetMaxOpenConns(1)
 	l.reader.SetMaxOpenConns(readers)
-	// Whoever only reads, as each report that is served does, waits for no writer and writes nothing.
-	if !l.isCurrent(ctx, tables) {
-		if err := l.writeTransaction(ctx, opening, tables.migrate); err != nil {
-			_ = l.Close()
-			return nil, err
-		}
+	err := l.writeTransaction(ctx, opening, tables.migrate)
+	if err != nil {
+		_ = l.Close()
+		return nil, err
 	}
 	return l, nil
-}
-
-// isCurrent holds for a database that has nothing to be migrated; not for one that cannot be read.
-func (l *Ledger) isCurrent(ctx context.Context, tables schema) bool {
-	var version, begun int
-	err := errors.Join(
-		l.writer.QueryRowContext(ctx, `SELECT COALESCE(MAX(version), 0) FROM ledger_version`).Scan(&version),
-		l.writer.QueryRowContext(ctx, `SELECT COUNT(*) FROM ledger_begin`).Scan(&begun))
-	return err == nil && version == len(tables.migrations) && begun > 0
 }
 
 // Close ends what still runs and closes the database.

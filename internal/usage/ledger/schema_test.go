@@ -1,9 +1,6 @@
 package ledger
 
 import (
-	"context"
-	"errors"
-	"io"
 	"testing"
 	"time"
 
@@ -69,27 +66,5 @@ func TestSinceWhenEverythingIsKnown(t *testing.T) {
 		_, err = l.PruneBefore(t.Context(), at("20 06:00:00"))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(l.KnownSince(t.Context())).To(BeTemporally("==", at("20 00:00:00")), "what was deleted is unknown")
-	})
-}
-
-// Each report that is served opens the ledger, on replicas that do not lead too: it waits for no writer, and writes nothing.
-func TestOpeningWaitsForNoWriter(t *testing.T) {
-	onBoth(t, func(t *testing.T, where Options) {
-		g := NewWithT(t)
-		writer := opened(t, g, where)
-		record(t.Context(), g, writer, stay("a", "14 22:00:00", "14 23:00:00"))
-		err := writer.writeTransaction(t.Context(), "write", func(ctx context.Context, tx transaction) error {
-			if _, err := tx.ExecContext(ctx, "UPDATE ledger_begin SET at = at - 1"); err != nil {
-				return err
-			}
-			ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // shorter than any wait for a lock
-			defer cancel()
-			reader, err := Open(ctx, where)
-			if err != nil {
-				return err
-			}
-			return errors.Join(reader.Export(ctx, io.Discard, at("14 00:00:00"), at("15 00:00:00")), reader.Close())
-		})
-		g.Expect(err).NotTo(HaveOccurred())
 	})
 }
