@@ -56,8 +56,8 @@ func selectors() []Case {
 
 // expression is a selector of namespaces by one expression; values is a list in JSON.
 func expression(key, operator, values string) string {
-	return setting("spec.namespaceSelector", fmt.Sprintf(`{"matchExpressions":[{"key":%q,"operator":%q,"values":%s}]}`, key, operator,
-		values))
+	return setting("spec.namespaceSelector", fmt.Sprintf(`{"matchExpressions":[{"key":%q,"operator":%q,"values":%s}]}`,
+		key, operator, values))
 }
 
 // shares are mistakes in what a queue may have.
