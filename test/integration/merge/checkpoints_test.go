@@ -67,7 +67,8 @@ var _ = Describe("checkpoints", func() {
 			Data:       map[string]string{"increments": "step-1 2026-11-27T10:00:00Z\n"},
 		}
 		p.Create(report)
-		Eventually(p.FetchMerge("a"), time.Minute).Should(And(missing,
+		// The operator watches reports that are labelled, and looks for one that is missing once a minute.
+		Eventually(p.FetchMerge("a"), 2*time.Minute).Should(And(missing,
 			HaveField("Status.Message", ContainSubstring("is not labelled for this merge"))), "whoever labels it wants it read")
 		p.Patch(report, `{"metadata":{"labels":{"tideline.io/job":"a"}},"data":{"increments":"step-1 this morning\n"}}`)
 		Eventually(p.FetchMerge("a")).Should(And(haveReason(v1alpha1.ReasonReportInvalid),
@@ -103,5 +104,5 @@ var _ = Describe("checkpoints", func() {
 		Eventually(p.FetchMerge("a")).Should(And(haveMerged(), HaveField("Status.LastFull.Name", run),
 			HaveField("Status.LastFull.LastIncrement", "step-2"), HaveField("Status.Increments", int32(1))), "the report ends the run")
 		Eventually(p.MergePods).WithArguments(ctx, "a").Should(BeEmpty(), "also while its pods linger")
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
