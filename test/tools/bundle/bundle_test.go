@@ -210,7 +210,9 @@ func TestRightsAreThoseOfTheDefaultWithoutCertificates(t *testing.T) {
 			for _, rule := range permission.Rules {
 				granted[kind+" "+rule.String()] = true
 				reads := slices.Equal(rule.Verbs, []string{"get"})
-				configures := slices.ContainsFunc(rule.Resources, func(r string) bool { return strings.HasSuffix(r, "webhookconfigurations") })
+				configures := slices.ContainsFunc(rule.Resources, func(r string) bool {
+					return strings.HasSuffix(r, "webhookconfigurations")
+				})
 				if slices.Contains(rule.Resources, "secrets") && !reads || configures {
 					t.Errorf("the bundle grants %v on %v", rule.Verbs, rule.Resources)
 				}

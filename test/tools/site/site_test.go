@@ -102,7 +102,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 
 // A page is read where there is no network, and without a script.
 func TestNothingComesFromElsewhere(t *testing.T) {
-	loads := regexp.MustCompile(`(?i)<(script|iframe|object|embed|video|audio|style)\b|<link [^>]*href="[a-z]+:|<img [^>]*src="[a-z]*:|@import|url\(`)
+	loads := regexp.MustCompile(`(?i)<(script|iframe|object|embed|video|audio|style)\b|<link [^>]*href="[a-z]+:|` +
+		`<img [^>]*src="[a-z]*:|@import|url\(`)
 	for name, content := range built(t) {
 		if found := loads.Find(content); found != nil && (path.Ext(name) == ".html" || path.Ext(name) == ".css") {
 			t.Errorf("%s has %s", name, found)
