@@ -274,6 +274,29 @@ var _ = Describe("T11: a user of a profile that refuses other workloads", Ordere
 		Eventually(try(npu)).Should(refuses, "it does now")
 	})
 
+	It("lets pods without devices in, whatever a ConfigMap of its label says", func(ctx SpecContext) {
+		forged := func(name string, data map[string]string) {
+			c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: testutil.OperatorNamespace, Name: name,
+				Labels: map[string]string{v1alpha1.LabelGuard: v1alpha1.GuardOtherWorkloads}}, Data: data}
+			Expect(in.Client.Create(ctx, c)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(in.Client.Delete(ctx, c)).To(Succeed()) })
+		}
+		other := in.NewScenario(GinkgoT(), "other")
+		allow(other, hers)
+		forged("empty", nil)
+		forged("greedy", map[string]string{
+			"resources": "cpu memory nvidia.com/gpu", "namespaces": "DoesNotExist nothing", "except": "", "operator": "thief",
+			"profile": "forged",
+		})
+		Eventually(func() error { return hers.Create(ctx, pod(other, "tried", nil), client.DryRunAll) }).Should(
+			MatchError(ContainSubstring("profile forged keeps")), "the API server has the ConfigMaps")
+		Expect(hers.Create(ctx, pod(other, "cores", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+			}}
+		}), client.DryRunAll)).To(Succeed())
+	})
+
 	It("is let through where the API server has no binding, which the profile says, and by a profile that refuses no more",
 		func(ctx SpecContext) {
 			binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
