@@ -57,8 +57,8 @@ fi
 # without the part of go vet that go test does, because make vet does all of it.
 slim=(-ldflags=-w)
 
-# Compilers, tests and clusters collect garbage less often, which takes a tenth off all of them, and no process may grow by that
-# beyond what it would have on a small machine. Stages that measure memory set their own.
+# Collecting garbage less often takes a tenth off compilers, tests and clusters. From 1 GiB on a process collects it as often as it
+# must, so that a small machine has room for all. Stages that measure memory set their own.
 export GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEMLIMIT:-1GiB}
 
 # run COMMAND... runs a command in a process group of its own and returns its status.

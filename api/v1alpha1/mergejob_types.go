@@ -360,7 +360,7 @@ const (
 	StoreS3 StoreType = "S3"
 	// StoreFile is a folder of the operator's own file system.
 	StoreFile StoreType = "File"
-	// StoreClaim is a volume that pods mount, and of which they report what they wrote.
+	// StoreClaim is a volume that pods mount. They report what they wrote.
 	StoreClaim StoreType = "Claim"
 )
 

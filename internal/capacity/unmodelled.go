@@ -29,7 +29,7 @@ const (
 	SpreadPolicies = "topology spread with a policy for nodes"
 	// DeviceClaims is for devices that are claimed from DRA.
 	DeviceClaims = "resource claims"
-	// TooMuch is for a pod of which caches keep no rules and volumes, because it has too many.
+	// TooMuch is for a pod with so many rules or volumes that caches keep none of them.
 	TooMuch = "more rules and volumes than are read"
 	// EphemeralVolumes is for volumes that are made for a pod.
 	EphemeralVolumes = "generic ephemeral volumes"

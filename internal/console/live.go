@@ -100,19 +100,12 @@ func (s *Server) follow(w http.ResponseWriter, req *http.Request, at address) {
 		return
 	}
 	for time.Since(begin) < liveLasts {
-		wait := time.NewTimer(s.pace(s.streams.count(), took))
 		select {
-		case <-wait.C:
-		case <-req.Context().Done():
-		case <-s.streams.ended:
-		}
-		wait.Stop()
-		select {
+		case <-time.After(s.pace(s.streams.count(), took)):
 		case <-req.Context().Done():
 			return
 		case <-s.streams.ended:
 			return
-		default:
 		}
 		from := time.Now()
 		next := s.read(req, at)

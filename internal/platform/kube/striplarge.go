@@ -83,24 +83,24 @@ func controllerOf(o client.Object) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*owner}
 }
 
-// lighten drops of a pod what nobody needs so much of: its containers become one that asks for as much, and instead of its rules
-// and volumes it has a volume of which the model of capacity says that it does not know them.
+// lighten shrinks a pod that is too large to be cached. One container asks for what all of them did. If that is not enough, its
+// rules and volumes give way to one volume, by which the model of capacity knows that they are missing.
 func lighten(pod *corev1.Pod) {
 	pod.OwnerReferences = controllerOf(pod)
 	spec := &pod.Spec
 	total := resource.PodRequests(pod, resource.PodResourcesOptions{ExcludeOverhead: true})
 	spec.InitContainers, spec.Resources = nil, nil
 	spec.Containers = []corev1.Container{{
-		Resources: corev1.ResourceRequirements{Requests: some(total)}, Ports: first(allPorts(spec.Containers), 64),
+		Resources: corev1.ResourceRequirements{Requests: limitResources(total)}, Ports: atMost(allPorts(spec.Containers), 64),
 	}}
-	spec.Overhead = some(spec.Overhead)
-	pod.Status.ResourceClaimStatuses, pod.Status.Conditions = nil, first(pod.Status.Conditions, 16)
-	pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = first(pod.Status.ContainerStatuses, 16), nil
+	spec.Overhead = limitResources(spec.Overhead)
+	pod.Status.ResourceClaimStatuses, pod.Status.Conditions = nil, atMost(pod.Status.Conditions, 16)
+	pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = atMost(pod.Status.ContainerStatuses, 16), nil
 	if weight.Of(*pod) <= weight.MostOfPod {
 		return
 	}
 	spec.Affinity, spec.NodeSelector, spec.Tolerations, spec.TopologySpreadConstraints = nil, nil, nil, nil
-	spec.ResourceClaims, spec.SchedulingGates = nil, first(spec.SchedulingGates, 1)
+	spec.ResourceClaims, spec.SchedulingGates = nil, atMost(spec.SchedulingGates, 1)
 	spec.Volumes = []corev1.Volume{{Name: weight.Oversized}}
 }
 
@@ -112,12 +112,14 @@ func allPorts(containers []corev1.Container) []corev1.ContainerPort {
 	return all
 }
 
-func first[T any](of []T, n int) []T { return slices.Clone(of[:min(n, len(of))]) }
+// atMost is a copy of the first n, so that the others are not kept in memory.
+func atMost[T any](of []T, n int) []T { return slices.Clone(of[:min(n, len(of))]) }
 
 // mostResources is how many resources of a pod count that asks for a great many: those of Kubernetes, and the first in order.
 const mostResources = 64
 
-func some(of corev1.ResourceList) corev1.ResourceList {
+// limitResources keeps the first of them, and Kubernetes' own.
+func limitResources(of corev1.ResourceList) corev1.ResourceList {
 	if len(of) <= mostResources {
 		return of
 	}

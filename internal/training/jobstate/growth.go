@@ -51,7 +51,7 @@ func (g Growth) StepLeft() time.Duration {
 	}
 	left := last.Add(g.StepTime()).Sub(g.Now)
 	if left > 2*g.StepTime() {
-		return 0 // Of a clock that is far ahead: when that was is not known.
+		return 0 // A clock that is far ahead noted it, so that its time says nothing.
 	}
 	return min(left, g.StepTime())
 }
@@ -134,7 +134,7 @@ func (g Growth) NoteStep(bound time.Time) {
 	e := g.elasticity()
 	e.LastGrowthTime = ptr.To(metav1.NewTime(bound))
 	if bound.After(g.Now) {
-		bound = g.Now // Of a clock that is ahead, or ours was put back. The step is known by its own time, and counted from now.
+		bound = g.Now // By a clock that is ahead of ours. The step keeps its own time, and is paid for from now on.
 	}
 	perHour := ptr.Deref(g.Spec.Elasticity.Growth.MaxPerHour, v1alpha1.DefaultGrowthsPerHour)
 	debt := ptr.Deref(e.BudgetTime, metav1.Time{}).Time
