@@ -34,6 +34,8 @@ type stage struct {
 	world       *testutil.World
 	operator    *testutil.Operator
 	operatorLog string
+	// served is where the operator serves its console, as host:port.
+	served string
 }
 
 // run tells the story, and then stays until ctx ends unless it is told only once. It ends all that it started and removes
@@ -53,6 +55,7 @@ func run(ctx context.Context, p play, oneshot bool, out *printer, progress io.Wr
 	if err != nil {
 		return err
 	}
+	s.showConsole(out)
 	began := time.Now()
 	err = s.perform(ctx, p, out, sh, func() bool {
 		out.note("It took %s.", seconds(time.Since(began)))
@@ -96,7 +99,7 @@ func setUp(ctx context.Context, p play, dir string, progress io.Writer) (s *stag
 	if s.world, err = testutil.NewWorld(s.cluster.KubeconfigPath(), ""); err != nil {
 		return s, err
 	}
-	if err := s.world.Install(ctx); err != nil {
+	if err := errors.Join(s.world.Install(ctx), installConsole(ctx, s.world)); err != nil {
 		return s, err
 	}
 	flags, err := p.prepare(ctx, s)
@@ -113,8 +116,12 @@ func (s *stage) startOperator(ctx context.Context, program string, flags []strin
 	if err != nil {
 		return err
 	}
+	if s.served, err = testutil.FreeAddress(); err != nil {
+		return err
+	}
+	flags = append([]string{"--resync-period=10h", "--metrics-bind-address=" + s.served, "--console"}, flags...)
 	s.operator, err = testutil.StartOperator(ctx, testutil.OperatorOptions{
-		Program: program, Kubeconfig: kubeconfig, Log: s.operatorLog, Args: append([]string{"--resync-period=10h"}, flags...),
+		Program: program, Kubeconfig: kubeconfig, Log: s.operatorLog, Args: flags,
 	})
 	return err
 }
@@ -135,7 +142,8 @@ func (s *stage) perform(ctx context.Context, p play, out *printer, sh *shell, to
 
 // invite says how to go on by hand.
 func (s *stage) invite(out *printer, suggestions string) {
-	out.note("The cluster stays up until you press Ctrl-C here. In another terminal, in this folder:")
+	out.note("The cluster and the console at %s stay up until you press Ctrl-C here. In another terminal, in this folder:",
+		s.console())
 	alias := ""
 	if filepath.IsAbs(s.kubectl) {
 		alias = "\n  alias kubectl=" + s.kubectl // there is none on PATH

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +21,8 @@ import (
 	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
 
-// One Ctrl-C ends the demo at any moment, and nothing is left of it. The last case tells the whole story first.
+// One Ctrl-C ends the demo at any moment, and nothing is left of it. One case tells the whole story first, and then opens the
+// console as the demo says.
 func TestInterrupt(t *testing.T) {
 	demo := filepath.Join(t.TempDir(), "demo")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", demo, ".").CombinedOutput(); err != nil {
@@ -41,7 +45,11 @@ func TestInterrupt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			status, out := interrupt(t, test.after, demo, test.args...)
+			look := func(string) {}
+			if name == "told" {
+				look = func(out string) { openConsole(t, out) }
+			}
+			status, out := interrupt(t, test.after, look, demo, test.args...)
 			if status != test.status {
 				t.Errorf("exit status %d, want %d, after:\n%s", status, test.status, out)
 			}
@@ -67,10 +75,10 @@ func copyOfREADME(t *testing.T) string {
 	return page
 }
 
-// compareExcerpts compares what two pages show of the demo, but for times and spaces, which differ from run to run.
+// compareExcerpts compares what two pages show of the demo, but for times, ports and spaces, which differ from run to run.
 func compareExcerpts(t *testing.T, want, got string) {
 	t.Helper()
-	measured := regexp.MustCompile(`\b[0-9.]+ ?s\b`)
+	measured := regexp.MustCompile(`\b[0-9.]+ ?s\b|\blocalhost:[0-9]+\b`)
 	var excerpts []string
 	for _, page := range []string{want, got} {
 		content, err := os.ReadFile(page)
@@ -81,16 +89,53 @@ func compareExcerpts(t *testing.T, want, got string) {
 		if !ok {
 			t.Fatalf("%s has no marks of %s", page, pageTarget)
 		}
-		excerpts = append(excerpts, strings.Join(strings.Fields(measured.ReplaceAllString(shown, "[time]")), " "))
+		excerpts = append(excerpts, strings.Join(strings.Fields(measured.ReplaceAllString(shown, "[figure]")), " "))
 	}
 	if excerpts[0] != excerpts[1] {
 		t.Errorf("README.md shows\n%s\nand the demo printed\n%s\nrun %s", excerpts[0], excerpts[1], pageTarget)
 	}
 }
 
-// interrupt runs the demo with a folder of its own for all its files, and interrupts it once it has printed some words. It
-// returns how the demo ended and what it printed.
-func interrupt(t *testing.T, after, demo string, args ...string) (int, string) {
+// openConsole reads the console with what the demo printed first: its address, and a line that prints a token.
+func openConsole(t *testing.T, out string) {
+	t.Helper()
+	address, command := regexp.MustCompile(`(?m)^Console: (https://\S+)$`).FindStringSubmatchIndex(out),
+		regexp.MustCompile(`(?m)^  (KUBECONFIG=.* create token .*)$`).FindStringSubmatch(out)
+	if address == nil || command == nil || address[0] > strings.Index(out, "\n1. ") {
+		t.Errorf("the demo does not begin with the console's address and how to sign in:\n%s", out)
+		return
+	}
+	token, err := exec.CommandContext(t.Context(), "sh", "-c", command[1]).Output()
+	if err != nil {
+		t.Errorf("%s: %v", command[1], err)
+		return
+	}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
+	}}
+	for page, shows := range map[string]string{"": "gpu-0", "jobs": "default/ctr", "jobs/default/ctr": "Running"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, out[address[2]:address[3]]+page, http.NoBody)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		response, err := client.Do(request)
+		if err != nil {
+			t.Errorf("open page %q of the console: %v", page, err)
+			return
+		}
+		content, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(content), shows) {
+			t.Errorf("page %q of the console, %s (%v), does not show %s:\n%s", page, response.Status, err, shows, content)
+		}
+	}
+}
+
+// interrupt runs the demo with a folder of its own for all its files, looks at what it has printed once that has some words, and
+// interrupts it. It returns how the demo ended and what it printed.
+func interrupt(t *testing.T, after string, look func(out string), demo string, args ...string) (int, string) {
 	t.Helper()
 	own := t.TempDir()
 	// The programs of the cluster are built already.
@@ -115,6 +160,7 @@ func interrupt(t *testing.T, after, demo string, args ...string) (int, string) {
 	case err := <-ended:
 		t.Fatalf("the demo ended (%v) before it said %q:\n%s", err, after, out)
 	}
+	look(out.String())
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
