@@ -48,6 +48,8 @@ OPENB ?= ../shared/data
 RUNS ?= -days=1 -loads=0.9 -seeds=2
 # Of make bench-giveway: newcomers under each pair of actions.
 TRIALS ?= 60
+# Of make bench-console: how often it measures, each time a minute without and a minute with readers.
+ROUNDS ?= 4
 # The folder in which MergeJobs may have stores of provider file, with make run; nothing for none.
 ALLOW_LOCAL_STORES ?= $(or $(TIDELINE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tideline)/stores
 # With anything, make vuln succeeds where there is no database.
@@ -399,6 +401,11 @@ bench-outcome: ## Play what docs/benchmarks/outcome.jsonl does not have, and wri
 bench-fragmentation: ## Fill openb's nodes with its pods under two configurations, and write docs/benchmarks/fragmentation.md: OPENB; minutes.
 	@exec nice -n 10 go run ./test/perf/fragmentation -nodes='$(OPENB)/openb_node_list_gpu_node.csv' -pods='$(OPENB)/openb_pod_list_default.csv' \
 		-commit="$$(git log -1 --format=%h -- config/volcano test/perf/fragmentation test/perf/scheduler)"
+
+.PHONY: bench-console
+bench-console: build ## Compare how long reconciles take without and with people who read the console, and write docs/benchmarks/console.md: ROUNDS (4); ten minutes.
+	@$(call build,bench-console,./test/perf/console)
+	exec $(BIN)/bench-console -rounds='$(ROUNDS)' -operator='$(BIN)/tideline' -commit="$$(git describe --always --dirty)"
 
 .PHONY: bench-growth
 bench-growth: ## Compare ways to grow under churn, with the real planners, and write docs/benchmarks/growth.md; minutes.

@@ -24,6 +24,7 @@ var measures = map[string][]string{
 	"make bench-merge-deadlocks": {"internal/merging", "internal/capacity", "test/perf/mergeline"},
 	"make bench-merge-fewest":    {"internal/merging", "internal/capacity", "test/perf/mergeline"},
 	"make bench-merge-agreement": {"internal/merging", "internal/capacity", "controllers/mergejob", "test/perf/mergeline"},
+	"make bench-console":         {"internal/console", "controllers/elastictrainingjob", "test/perf/console"},
 	"make bench-growth":          {"internal/training", "internal/capacity", "test/perf/growth"},
 	"make bench-sizing":          {"internal/usage", "test/perf/sizing"},
 	"make bench-outcome": {
@@ -39,6 +40,9 @@ var (
 	atCommit = regexp.MustCompile(`at commits? ([0-9a-f]{7,40}(?:, [0-9a-f]{7,40})*)[ .,:;]`)
 )
 
+// unmeasured stands between the marks of a command that was not run for the page yet.
+const unmeasured = "Not measured yet."
+
 // A figure without its command and its commit cannot be tried again, nor doubted.
 func TestTablesOfBenchmarksSayWhatTheyMeasured(t *testing.T) {
 	seen := map[string]bool{}
@@ -51,7 +55,7 @@ func TestTablesOfBenchmarksSayWhatTheyMeasured(t *testing.T) {
 			if measures[command] == nil {
 				t.Errorf("%s has results of %s, and measures does not say what it measures", page, command)
 			}
-			if !atCommit.MatchString(results) {
+			if strings.TrimSpace(results) != unmeasured && !atCommit.MatchString(results) {
 				t.Errorf("%s: the results of %s do not say at which commit, as in \"at commit 1234abc.\"", page, command)
 			}
 			text = strings.Replace(text, results, "\n", 1)
@@ -85,7 +89,7 @@ func TestOldBenchmarksAreToldOf(t *testing.T) {
 			results, _ := markdown.Marked(read(t, page), m[1])
 			found := atCommit.FindStringSubmatch(results)
 			if found == nil {
-				continue // The test above says so.
+				continue // Nothing was measured, or the test above says so.
 			}
 			for commit := range strings.SplitSeq(found[1], ", ") {
 				warning, err := ageOf(t.Context(), repository, page, commit, measures[m[1]])

@@ -85,7 +85,7 @@ gotests() {
 unit() {
 	local list status=0
 	mapfile -t list < <(go list ./... | grep -Ev '/tideline/test/' && go list ./test/tools/... ./test/integration/badinput \
-		./test/perf/merge/... ./test/perf/speed/... ./test/perf/giveway/...)
+		./test/perf/merge/... ./test/perf/speed/... ./test/perf/giveway/... ./test/perf/console/...)
 	command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null ||
 		echo "not run: the ledger on PostgreSQL: install postgresql" >>"$summary"
 	command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null ||
