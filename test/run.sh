@@ -81,6 +81,11 @@ gotests() {
 		-- "${race[@]}" "${slim[@]}" -vet=off -shuffle=on "$@"
 }
 
+# crashes hits the ledger at each of its statements and calls, of which the stage unit tries some.
+crashes() {
+	TIDELINE_CRASHES=each gotests crashes pkgname -timeout=15m -run='^(TestCrashAt|TestFaultsOfTheLedger)' ./internal/usage/...
+}
+
 # unit runs everything that needs no cluster.
 unit() {
 	local list status=0
@@ -269,19 +274,22 @@ report() {
 	specs report 20m integration/report 1
 }
 
-# pools holds the operator to its figures with 5,000 merges.
+# pools holds the operator to its figures with 5,000 merges. Without the race detector, as all that measures the operator.
 pools() {
+	local race=()
 	GOGC=200 specs pools 25m perf/pools 1
 }
 
 # jobs holds the operator to its figures with 500 jobs that come at once.
 jobs() {
+	local race=()
 	GOGC=200 specs jobs 25m perf/jobs 1
 }
 
 # soak holds the operator to its limit of memory beside thousands of hostile objects, TIDELINE_SOAK percent of them.
 soak() {
-	GOGC=100 specs soak 60m perf/soak 1
+	local race=()
+	GOGC=100 specs soak 110m perf/soak 1
 }
 
 # ledger holds the ledger to its figures for a million days of pods. Without the race detector, which would measure itself.
@@ -363,7 +371,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | chart | bundle | cluster | demo | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | topology | mergeline | sizing | report | pools | jobs | soak | \
+	unit | crashes | project | chart | bundle | cluster | demo | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | topology | mergeline | sizing | report | pools | jobs | soak | \
 		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm | helm)
 		echo "== $1 tests"
 		"$1"

@@ -113,7 +113,7 @@ func terms(i int) client.Object {
 
 func merge(name string, values ...string) client.Object {
 	return testutil.Merge(name).In(hostile).Store(v1alpha1.ModelStore{
-		Type: v1alpha1.StoreFile, File: &v1alpha1.FileStore{Path: "/models/" + name},
+		Type: v1alpha1.StoreClaim, Claim: &v1alpha1.ClaimStore{Name: "models", MountPath: "/models"},
 	}).With(func(spec *v1alpha1.MergeJobSpec) { spec.Template.Spec.Containers[0].Env = environment(values) }).Obj()
 }
 

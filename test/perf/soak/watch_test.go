@@ -26,6 +26,9 @@ import (
 type watch struct {
 	in   *testutil.Installation
 	user client.Client
+	// limit is what the operator may use, in bytes.
+	limit uint64
+
 	stop context.CancelFunc
 	done sync.WaitGroup
 
@@ -42,8 +45,8 @@ type watch struct {
 
 // row is what was seen during one wave.
 type row struct {
-	what          string
-	n, size       int
+	what string
+	flooded
 	peak, settled uint64
 	slowest       time.Duration
 	served        int
@@ -133,7 +136,7 @@ func (w *watch) isServed(ctx context.Context, name string) (bool, error) {
 }
 
 // settle watches on for a while, at least until alice was served once more, and returns what was seen since the last row.
-func (w *watch) settle(ctx context.Context, what string, n, size int) row {
+func (w *watch) settle(ctx context.Context, what string, of flooded) row {
 	GinkgoHelper()
 	var before int
 	w.note(func() { before = w.served })
@@ -143,14 +146,14 @@ func (w *watch) settle(ctx context.Context, what string, n, size int) row {
 		defer w.mu.Unlock()
 		return w.err != nil || w.served > before && time.Since(began) > settling
 	}).WithTimeout(2*time.Minute).Should(BeTrue(), "alice is served")
-	return w.row(what, n, size)
+	return w.row(what, of)
 }
 
 // row is what was seen since the last one.
-func (w *watch) row(what string, n, size int) row {
+func (w *watch) row(what string, of flooded) row {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := row{what: what, n: n, size: size, peak: w.peak, settled: w.now, slowest: w.slowest, served: w.served}
+	r := row{what: what, flooded: of, peak: w.peak, settled: w.now, slowest: w.slowest, served: w.served}
 	w.peak, w.slowest, w.served = w.now, 0, 0
 	GinkgoWriter.Println(table([]row{r}))
 	return r
@@ -200,10 +203,10 @@ func rest(ctx context.Context, d time.Duration) {
 func table(rows []row) string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(t, "objects\tMB written\tMiB at most\tMiB then\talice served\tslowest, s\t  what")
+	_, _ = fmt.Fprintln(t, "objects\trefused\tMB written\tMiB at most\tMiB then\talice served\tslowest, s\t  what")
 	for _, r := range rows {
-		_, _ = fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t%.2f\t  %s\n", r.n, r.n*r.size/1_000_000, r.peak>>20, r.settled>>20, r.served,
-			r.slowest.Seconds(), r.what)
+		_, _ = fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t%d\t%.2f\t  %s\n", r.written, r.refused, r.written*r.size/1_000_000,
+			r.peak>>20, r.settled>>20, r.served, r.slowest.Seconds(), r.what)
 	}
 	_ = t.Flush()
 	return b.String()
