@@ -226,13 +226,13 @@ sbom: build ## Write bin/tideline.cdx.json, a software bill of materials (Cyclon
 
 .PHONY: test
 test: ## Run unit tests, and scenarios and faults on a real API server and Volcano; with -race.
-	@exec test/run.sh unit project chart cluster+report+faults integration+profile+stock,merge,sharing+order,topology,sizing,capacity
+	@exec test/run.sh unit project chart integration,topology+profile,order,sizing+stock,merge,sharing,capacity+faults,report,cluster
 
 .PHONY: test-long
 test-long: ## Run what waits or tries too much for make test: long specs, both of Volcano's pairs of actions, a crash at every write.
 	@status=0
-	TIDELINE_LABELS=long test/run.sh integration capacity || status=1
-	TIDELINE_DIFFERENTIAL=300 TIDELINE_FAULTS=each test/run.sh mergeline capacity pairs faults || status=1
+	TIDELINE_LABELS=long test/run.sh integration capacity stock merge profile || status=1
+	TIDELINE_DIFFERENTIAL=300 TIDELINE_FAULTS=each test/run.sh crashes mergeline capacity pairs faults || status=1
 	exit $$status
 
 .PHONY: test-faults

@@ -30,10 +30,10 @@ func number(t *testing.T, variable string, fallback uint64) uint64 {
 }
 
 // TestRandomHistories drives jobs through random events, restarts of the operator among them, and holds every decision to
-// what must never happen and every end to its fixed point. TIDELINE_HISTORIES is how many, 300 by default, and
+// what must never happen and every end to its fixed point. TIDELINE_HISTORIES is how many, 150 by default, and
 // TIDELINE_SEED repeats those of an earlier run.
 func TestRandomHistories(t *testing.T) {
-	histories, seed := number(t, "TIDELINE_HISTORIES", 300), number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
+	histories, seed := number(t, "TIDELINE_HISTORIES", 150), number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
 	shards := uint64(runtime.GOMAXPROCS(0))
 	for shard := range shards {
 		t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {

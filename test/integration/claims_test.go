@@ -20,6 +20,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 // starvation is how long jobs wait before others leave for them, and afterwards is long enough to see that nobody did.
@@ -86,7 +87,7 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 		unharmed()
 	})
 
-	It("scenario 17d: its next attempt is in a back-off", func() {
+	It("scenario 17d: its next attempt is in a back-off", suite.Long, func() {
 		s := newScenario("s17d", 4)
 		unharmed := trainsOn(s)
 		s.Submit(urgent(s, "fails").Starvation(0).With(func(j *v1alpha1.ElasticTrainingJob) {
@@ -106,7 +107,7 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 		unharmed()
 	})
 
-	It("scenario 17e: its Queue is closed", func() {
+	It("scenario 17e: its Queue is closed", suite.Long, func() {
 		s := newScenario("s17e", 2)
 		queue := s.NewQueue(schedulingv1beta1.QueueSpec{Weight: 1})
 		s.UseQueue(queue)
@@ -119,7 +120,7 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 		unharmed()
 	})
 
-	It("scenario 17f: its PersistentVolumeClaim never binds", func() {
+	It("scenario 17f: its PersistentVolumeClaim never binds", suite.Long, func() {
 		s := newScenario("s17f", 2)
 		unharmed := trainsOn(s)
 		s.Create(&corev1.PersistentVolumeClaim{
@@ -150,7 +151,7 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 		linger(s, "lingers", 0)
 	})
 
-	It("scenario 17h: its RuntimeClass chooses nodes that there are none", func() {
+	It("scenario 17h: its RuntimeClass chooses nodes that there are none", suite.Long, func() {
 		s := newScenario("s17h", 2)
 		unharmed := trainsOn(s)
 		class := &nodev1.RuntimeClass{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 var _ = Describe("The end of a job", func() {
@@ -79,7 +80,7 @@ var _ = Describe("The end of a job", func() {
 		Consistently(s.Remains).WithTimeout(severalCycles).Should(ConsistOf(append(left, "ElasticTrainingJob a")), "and nothing more")
 	},
 		Entry("Running", v1alpha1.CleanPodPolicyRunning, "Pod a-worker-0"),
-		Entry("All", v1alpha1.CleanPodPolicyAll),
+		Entry("All", suite.Long, v1alpha1.CleanPodPolicyAll),
 		Entry("None", v1alpha1.CleanPodPolicyNone, "Pod a-worker-0", "Pod a-worker-1", "Pod a-worker-2",
 			"PodGroup a", "PodGroup a-surplus", "Service a-workers"),
 	)

@@ -36,12 +36,12 @@ var _ = Describe("A running job makes room", func() {
 		story.MakesRoom(newScenario("s3", 8))
 	})
 
-	It("scenario 3b: also for a job of a lower tier", mainWay, func() {
+	It("scenario 3b: also for a job of a lower tier", suite.Long, mainWay, func() {
 		s := newScenario("s3b", 4, 4)
 		story.Fill(s, s.Job("a").Tier("main-traffic").Asks("1", "1Gi")).ComesAndGoes(s.Job("b").Tier("exploratory"))
 	})
 
-	It("scenario 3c: also for a job in another queue that is under its share", mainWay, func() {
+	It("scenario 3c: also for a job in another queue that is under its share", suite.Long, mainWay, func() {
 		s, other := newScenario("s3c", 8), newScenario("s3c-other")
 		for _, each := range []*testutil.Scenario{s, other} {
 			each.UseQueue(each.NewQueue(schedulingv1beta1.QueueSpec{Weight: 1, Deserved: gpus(4)}))
@@ -55,7 +55,7 @@ var _ = Describe("A running job makes room", func() {
 		w.GrowsBack(story.Cooldown)
 	})
 
-	It("scenario 3d: also for a plain Volcano Job", mainWay, func() {
+	It("scenario 3d: also for a plain Volcano Job", suite.Long, mainWay, func() {
 		s := newScenario("s3d", 8)
 		w := story.Fill(s, s.Job("a"))
 		job := volcanoJob(s)

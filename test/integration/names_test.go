@@ -12,6 +12,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 var _ = Describe("A name that is taken", func() {
@@ -74,12 +75,12 @@ var _ = Describe("A name that is taken", func() {
 			Eventually(s.Fetch("a")).WithTimeout(90*time.Second).Should(testutil.Train(2), "the job goes on by itself")
 			Expect(s.Read("a")).NotTo(testutil.BeStalled(v1alpha1.ReasonNameTaken), "nothing is in its way any more")
 		},
-		Entry("a Service", "services", "Service a-workers", func(namespace string) client.Object {
+		Entry("a Service", suite.Long, "services", "Service a-workers", func(namespace string) client.Object {
 			return &corev1.Service{ObjectMeta: object(namespace, "a-workers"), Spec: corev1.ServiceSpec{
 				Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"app": "shop"},
 			}}
 		}),
-		Entry("a ConfigMap", "configmaps", "ConfigMap a-hosts", func(namespace string) client.Object {
+		Entry("a ConfigMap", suite.Long, "configmaps", "ConfigMap a-hosts", func(namespace string) client.Object {
 			return &corev1.ConfigMap{ObjectMeta: object(namespace, "a-hosts")}
 		}),
 		Entry("a PodGroup", "podgroups", "PodGroup a", func(namespace string) client.Object {

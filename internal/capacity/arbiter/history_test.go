@@ -44,10 +44,10 @@ func number(t *testing.T, variable string, fallback uint64) uint64 {
 }
 
 // TestRandomQueues drives a few gangs that share nodes through random events, and holds the arbiter and the planner of trainings
-// together to the laws of who leaves for which gang. TIDELINE_HISTORIES is how many, 12 by default, of TIDELINE_SEED,
+// together to the laws of who leaves for which gang. TIDELINE_HISTORIES is how many, 8 by default, of TIDELINE_SEED,
 // 4 by default.
 func TestRandomQueues(t *testing.T) {
-	histories, seed := number(t, "TIDELINE_HISTORIES", 12), number(t, "TIDELINE_SEED", 4)
+	histories, seed := number(t, "TIDELINE_HISTORIES", 8), number(t, "TIDELINE_SEED", 4)
 	shards := uint64(runtime.GOMAXPROCS(0))
 	var mu sync.Mutex
 	var sum laws

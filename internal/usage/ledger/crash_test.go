@@ -16,6 +16,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/tideline-io/tideline/test/testutil/points"
 )
 
 // Environment of a process that crashes.
@@ -180,24 +182,24 @@ func everything(ctx context.Context, l *Ledger) (string, error) {
 
 // A process that ends at any of its statements leaves a ledger that comes to the same when the same is recorded again.
 func TestCrashAtEveryStatement(t *testing.T) {
-	crashesAtEachStatement(t, "pods", true, 9, "carol", "more", "a/pytorch/1")
+	crashesAtEachStatement(t, "pods", true, 12, "carol", "more", "a/pytorch/1")
 }
 
 func TestCrashAtEveryStatementOfReports(t *testing.T) {
-	crashesAtEachStatement(t, "reports", false, 1, `"State":"Refused"`, `"State":"Sent"`,
+	crashesAtEachStatement(t, "reports", false, 6, `"State":"Refused"`, `"State":"Sent"`,
 		"revision 1: true page of 2026-11-16", "revision 2: true page of 2026-11-16",
 		"2026-11-09 00:00:00 +0000 UTC, revision 1: false")
 }
 
-// crashesAtEachStatement tells a story with a crash at each statement, those that make the tables included or not, on PostgreSQL
-// at one of so many. The whole one must say what it is about.
-func crashesAtEachStatement(t *testing.T, story string, tables bool, stepOnPostgres int, whatItIsAbout ...string) {
+// crashesAtEachStatement tells a story with a crash at each statement, those that make the tables included or not; make test chooses
+// one in four, and of PostgreSQL one of so many. The whole one must say what it is about.
+func crashesAtEachStatement(t *testing.T, story string, tables bool, oneInOnPostgres int, whatItIsAbout ...string) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, whole Options) {
 		g := NewWithT(t)
-		step := 1
+		oneIn := 4
 		if whole.File == "" {
-			step = stepOnPostgres
+			oneIn = oneInOnPostgres
 		}
 		counter := &bomb{}
 		g.Expect(tell(t.Context(), whole, story, counter)).To(Succeed())
@@ -213,7 +215,7 @@ func crashesAtEachStatement(t *testing.T, story string, tables bool, stepOnPostg
 		}
 		var all errgroup.Group
 		all.SetLimit(8) // they wait for the disk
-		for n := first; n <= counter.n; n += step {
+		for _, n := range points.Choose(t, first, counter.n, oneIn) {
 			where := Options{}
 			if whole.File != "" {
 				where.File = filepath.Join(t.TempDir(), "ledger.db")

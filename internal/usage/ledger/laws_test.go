@@ -16,9 +16,9 @@ import (
 const side = 100
 
 // TestRandomHistories holds totals to what a list of stays and a subtraction say, whatever is recorded, how often and in whatever
-// order. TIDELINE_HISTORIES is how many of SQLite, 300 by default, and TIDELINE_SEED repeats those of an earlier run.
+// order. TIDELINE_HISTORIES is how many of SQLite, 150 by default, and TIDELINE_SEED repeats those of an earlier run.
 func TestRandomHistories(t *testing.T) {
-	histories, seed := number(t, "TIDELINE_HISTORIES", 300), number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
+	histories, seed := number(t, "TIDELINE_HISTORIES", 150), number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("TIDELINE_SEED=%d", seed)
 	onBoth(t, func(t *testing.T, where Options) {
 		g := NewWithT(t)

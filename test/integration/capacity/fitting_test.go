@@ -10,6 +10,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 // several is time for several evaluations of the arbiter, of which there is at most one a second.
@@ -68,7 +69,7 @@ var _ = Describe("A job that creates only the surplus that fits", func() {
 		Eventually(s.Fetch("a")).Should(testutil.Train(8), "A uses what nobody else can use")
 	})
 
-	It("shares the room with another such job", func() {
+	It("shares the room with another such job", suite.Long, func() {
 		s := newScenario("fitting-two", 9)
 		s.Submit(s.Job("a").Range(2, 8).Fitting().Cooldown(0), s.Job("b").Range(2, 8).Fitting().Cooldown(0))
 		for _, job := range []string{"a", "b"} {

@@ -13,6 +13,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 var _ = Describe("Growth that pays", func() {
@@ -34,7 +35,7 @@ var _ = Describe("Growth that pays", func() {
 		return s.Read(job).Status.Elasticity
 	}
 
-	It("changes the size at most five times while 24 places become free within two minutes", func() {
+	It("changes the size at most five times while 24 places become free within two minutes", suite.Long, func() {
 		s := newScenario("trickle", 2)
 		s.Submit(s.Job("a").Range(2, 26).Fitting().Cooldown(30 * time.Second))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2))
@@ -49,7 +50,7 @@ var _ = Describe("Growth that pays", func() {
 		Expect(countSteps(pods)).To(BeNumerically("<=", 1+5), "the start, and five changes of size")
 	})
 
-	It("has no surplus join between two steps, not even one that could only wait", func() {
+	It("has no surplus join between two steps, not even one that could only wait", suite.Long, func() {
 		s := newScenario("between", 1, 1, 1)
 		// The model does not judge its pods, so the job tries all its surplus and some waits.
 		s.Submit(s.Job("a").Range(2, 6).Paying(time.Second).Cooldown(time.Minute).Template(beyondModel))
@@ -73,7 +74,7 @@ var _ = Describe("Growth that pays", func() {
 		Eventually(s.Fetch("a")).Should(testutil.Train(5), "the third worker of the step cannot train, and left as well")
 	})
 
-	It("pauses for longer each time that it loses at once what it gained", func() {
+	It("pauses for longer each time that it loses at once what it gained", suite.Long, func() {
 		s := newScenario("thrash", 4)
 		const cooldown = 20 * time.Second
 		s.Submit(s.Job("a").Range(2, 4).Fitting().Cooldown(cooldown))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 var _ = Describe("the line of a pool", func() {
@@ -74,7 +75,7 @@ var _ = Describe("the line of a pool", func() {
 		Eventually(p.FetchMerge("heavy")).Should(haveReason(v1alpha1.ReasonAsking), "the next head asks")
 	})
 
-	It("sets a head aside whose claim of a volume is not there, and asks again when it is", func(ctx SpecContext) {
+	It("sets a head aside whose claim of a volume is not there, and asks again when it is", suite.Long, func(ctx SpecContext) {
 		p := newPool("claims", 4)
 		p.Due("stuck", 90*time.Hour)
 		p.Due("second", 50*time.Hour)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 var _ = Describe("stores", func() {
@@ -79,7 +80,7 @@ var _ = Describe("stores", func() {
 		Eventually(p.running("a"), 2*time.Minute).Should(Equal(4), "it goes on by itself")
 	}, SpecTimeout(5*time.Minute))
 
-	It("behaviour 6: 100,000 increments, of which a run merges 5,000, and the next run the next", func(ctx SpecContext) {
+	It("behaviour 6: 100,000 increments, of which a run merges 5,000, and the next run the next", suite.Long, func(ctx SpecContext) {
 		p := newPool("many", 4)
 		p.Increments("a", 1, 1) // makes the folder
 		folder := filepath.Join(given.Store.Directory, p.Namespace, "a", "inc")

@@ -9,10 +9,11 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 var _ = Describe("A profile", Serial, func() {
-	It("behaviour 4: keeps a namespace that a later one claims too, which says so", func() {
+	It("behaviour 4: keeps a namespace that a later one claims too, which says so", suite.Long, func() {
 		ads := newTeam("ads")
 		profile(testutil.Profile("ads"))
 		Eventually(read("ads")).Should(HaveField("Status.Namespaces", ConsistOf(ads.Namespace)))
@@ -108,7 +109,7 @@ var _ = Describe("Shares", Serial, func() {
 		Expect(search.Read("borrower")).To(testutil.HaveRestarts(0))
 	})
 
-	It("behaviour 9: surplus that waits has the places of surplus above its share", func() {
+	It("behaviour 9: surplus that waits has the places of surplus above its share", suite.Long, func() {
 		ads, search := newTeam("ads"), newTeam("search")
 		profile(testutil.Profile("ads"))
 		profile(testutil.Profile("search"))

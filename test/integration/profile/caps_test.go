@@ -13,6 +13,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 // waits is the reason of what a limit of a profile keeps from running.
@@ -62,7 +63,7 @@ var _ = Describe("Caps", Serial, func() {
 		Eventually(ads.Fetch("intern")).Should(testutil.Train(3))
 	})
 
-	It("behaviour 5: the GPUs of a notebook count", func() {
+	It("behaviour 5: the GPUs of a notebook count", suite.Long, func() {
 		ads := newTeam("ads")
 		profile(testutil.Profile("ads").PerUser(4))
 		ads.Create(notebook(ads, "alice", 2))
@@ -103,7 +104,7 @@ var _ = Describe("Caps", Serial, func() {
 		}
 	})
 
-	It("behaviour 5: what an operator that was killed has allowed is not allowed again", func(ctx SpecContext) {
+	It("behaviour 5: what an operator that was killed has allowed is not allowed again", suite.Long, func(ctx SpecContext) {
 		ads := newTeam("ads")
 		profile(testutil.Profile("ads").PerUser(4))
 		var all []*testutil.JobBuilder

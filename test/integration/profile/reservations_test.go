@@ -12,6 +12,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 var _ = Describe("Reservations", Serial, func() {
@@ -77,7 +78,7 @@ var _ = Describe("Reservations", Serial, func() {
 		Expect(ads.Fetch("a")()).To(testutil.Train(12), "no job is harmed")
 	})
 
-	It("behaviour 10: an operator that is killed holds the room all the same", func(ctx SpecContext) {
+	It("behaviour 10: an operator that is killed holds the room all the same", suite.Long, func(ctx SpecContext) {
 		ads := newTeam("ads")
 		profile(testutil.Profile("ads").Reserve(2, 8, "launch", "alice", time.Now().Add(time.Hour)))
 		Eventually(read("ads")).Should(reserved(v1alpha1.ReservationHeld))

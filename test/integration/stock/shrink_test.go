@@ -13,6 +13,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 // shrink is the story of scenario 3 where Volcano evicts nobody: A (2..8) fills eight slots, B starves, the operator tells
@@ -120,26 +121,26 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 		shrink{s, s, before}.comesAndGoes(starving(s, "b"))
 	})
 
-	It("scenario 3b: also for a job of a lower tier", func() {
+	It("scenario 3b: also for a job of a lower tier", suite.Long, func() {
 		s := newScenario("stock-s3b", 4, 4)
 		before := fill(s, s.Job("a").Cooldown(cooldown).Tier("main-traffic").Asks("1", "1Gi"))
 		shrink{s, s, before}.comesAndGoes(starving(s, "b").Tier("exploratory"))
 	})
 
-	It("scenario 3c: also for a job in another queue that is under its share", func() {
+	It("scenario 3c: also for a job in another queue that is under its share", suite.Long, func() {
 		s, other := inTwoQueues("stock-s3c", 4)
 		before := fill(s, s.Job("a").Cooldown(cooldown))
 		shrink{s, other, before}.comesAndGoes(starving(other, "b").Pool(s.Namespace))
 	})
 
-	It("scenario 3c: but not below the share of A's queue", func() {
+	It("scenario 3c: but not below the share of A's queue", suite.Long, func() {
 		s, other := inTwoQueues("stock-share", 7)
 		before := fill(s, s.Job("a"))
 		other.Submit(starving(other, "b").Pool(s.Namespace).Range(2, 2))
 		nobodyLeaves(s, before)
 	})
 
-	It("scenario 4: but not for a gang that needs more than all surplus", func() {
+	It("scenario 4: but not for a gang that needs more than all surplus", suite.Long, func() {
 		s := newScenario("stock-s4", 8)
 		before := fill(s, s.Job("a"))
 		s.Submit(starving(s, "b").Range(7, 8))
@@ -207,7 +208,7 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 		Expect(s.Read("young")).To(testutil.Train(4), "the younger keeps its workers")
 	})
 
-	It("lets a whole step of surplus leave for one worker", func() {
+	It("lets a whole step of surplus leave for one worker", suite.Long, func() {
 		s := newScenario("stock-step", 8)
 		before := fill(s, s.Job("a").With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Elasticity.Step = 3 }))
 		s.Submit(starving(s, "b").Range(1, 1))

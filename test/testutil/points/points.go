@@ -1,0 +1,26 @@
+// Package points chooses at which of many points a test hits what it tests.
+package points
+
+import (
+	"math/rand/v2"
+	"os"
+	"testing"
+)
+
+// Variable is what has a test try every point, if it is "each".
+const Variable = "TIDELINE_CRASHES"
+
+// Choose returns the points from first to last that a test tries: every nth, from one of the first n that differs from run to run, so
+// that n runs try most of them. With [Variable] it returns them all. It is empty if last is before first; oneIn is at least 1.
+func Choose(t testing.TB, first, last, oneIn int) []int {
+	t.Helper()
+	if os.Getenv(Variable) == "each" {
+		oneIn = 1
+	}
+	var chosen []int
+	for point := first + rand.IntN(oneIn); point <= last; point += oneIn {
+		chosen = append(chosen, point)
+	}
+	t.Logf("tries %d of %d points, every %d.; %s=each tries all", len(chosen), last-first+1, oneIn, Variable)
+	return chosen
+}
