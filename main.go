@@ -166,6 +166,8 @@ func run(ctx context.Context, connection *cli.Connection, cfg *config.Configurat
 		return err
 	}
 	namespace := kube.OwnNamespace(rbac.Namespace)
+	clock := kube.NewClock()
+	cluster.Wrap(clock.WrapTransport)
 	mgr, err := newManager(cluster, cfg, namespace, log)
 	if err != nil {
 		return err
@@ -177,7 +179,7 @@ func run(ctx context.Context, connection *cli.Connection, cfg *config.Configurat
 	if err != nil {
 		return err
 	}
-	judge, err := setupReconcilers(ctx, mgr, cfg, namespace, claims)
+	judge, err := setupReconcilers(ctx, mgr, cfg, namespace, claims, clock.Now)
 	if err != nil {
 		if meta.IsNoMatchError(err) {
 			return fmt.Errorf("the CustomResourceDefinitions of Tideline are not installed (make install): %w", err)
@@ -261,15 +263,16 @@ type shared struct {
 // newShared builds what is shared and adds it to the manager, but for what gathers from all kinds: [shared.gather] comes last.
 func newShared(
 	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader,
+	now func() time.Time,
 ) (*shared, error) {
 	s := &shared{
 		namespace: namespace,
 		claims:    claims,
 		volcano:   kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("volcano"), gang.VolcanoKinds()...),
-		recorder:  recorder.NewRecorder(cfg, mgr.GetLogger().WithName("ledger")),
+		recorder:  recorder.NewRecorder(cfg, now, mgr.GetLogger().WithName("ledger")),
 	}
 	s.keeping = s.recorder.LookForVolume(ctx, mgr.GetAPIReader(), kube.OwnNamespace(""))
-	s.collector = collector.NewCollector(cfg, s.recorder.CompleteUntil, mgr.GetLogger().WithName("usage"))
+	s.collector = collector.NewCollector(cfg, s.recorder.CompleteUntil, now, mgr.GetLogger().WithName("usage"))
 	var err error
 	if s.scheduler, err = volcano.AddSchedulerConf(mgr); err != nil {
 		return nil, err
@@ -278,6 +281,7 @@ func newShared(
 		obstacles, err := s.scheduler.ListObstacles(ctx)
 		return err == nil && len(obstacles) == 0
 	}, s.recorder.SpendingOf, mgr.GetLogger().WithName("arbiter"))
+	s.arbiter.GoBy(now)
 	s.arbiter.CountClaims(claims)
 	if s.hyperNodes, err = topologycache.Setup(ctx, mgr.GetRESTMapper(), mgr.GetCache(), mgr.GetClient()); err != nil {
 		return nil, err
@@ -312,27 +316,29 @@ func (s *shared) gather(ctx context.Context, mgr ctrl.Manager) error {
 // setupReconcilers hands what is shared to the reconcilers of all kinds. It returns the arbiter, which webhooks ask too.
 func setupReconcilers(
 	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader,
+	now func() time.Time,
 ) (*arbiter.Arbiter, error) {
-	s, err := newShared(ctx, mgr, cfg, namespace, claims)
+	s, err := newShared(ctx, mgr, cfg, namespace, claims, now)
 	if err != nil {
 		return nil, err
 	}
 	err = elastictrainingjob.Setup(ctx, mgr, cfg, elastictrainingjob.Dependencies{
 		Arbiter: s.arbiter, Volcano: s.volcano, Scheduler: s.scheduler, Journal: s.recorder, Usage: s.collector, Claims: s.claims,
-		HyperNodes: s.hyperNodes,
+		HyperNodes: s.hyperNodes, Now: now,
 	})
 	if err != nil {
 		return nil, err
 	}
 	err = mergejob.Setup(ctx, mgr, cfg, mergejob.Dependencies{
 		Arbiter: s.arbiter, Volcano: s.volcano, Scheduler: s.scheduler, Journal: s.recorder, Usage: s.collector,
+		Now: now,
 	})
 	if err != nil {
 		return nil, err
 	}
 	err = resourcequotaprofile.Setup(ctx, mgr, cfg, resourcequotaprofile.Dependencies{
 		Namespace: s.namespace, Arbiter: s.arbiter, Volcano: s.volcano, Spent: s.recorder.SpendingOf, Claims: s.claims,
-		LedgerVolatile: s.keeping.Volatile,
+		LedgerVolatile: s.keeping.Volatile, Now: now,
 	})
 	if err != nil {
 		return nil, err
@@ -340,6 +346,7 @@ func setupReconcilers(
 	openLedger := func(ctx context.Context) (*ledger.Ledger, error) { return recorder.OpenLedger(ctx, cfg.Ledger) }
 	err = costreport.Setup(mgr, cfg, costreport.Dependencies{
 		Namespace: s.namespace, Complete: s.recorder.CompleteUntil, OpenLedger: openLedger, LedgerVolatile: s.keeping.Volatile,
+		Now: now,
 	})
 	if err != nil {
 		return nil, err

@@ -68,6 +68,8 @@ type Dependencies struct {
 	Complete func() time.Time
 	// LedgerVolatile is in one sentence why the ledger goes with the operator's pod; empty if it does not, or that is unknown.
 	LedgerVolatile string
+	// Now tells the time, by the API server's clock.
+	Now func() time.Time
 }
 
 // Setup registers the reconciler with the manager.
@@ -79,7 +81,7 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) err
 	r := &Reconciler{
 		Dependencies: shared, client: mgr.GetClient(), applier: kube.NewApplier(mgr),
 		live:     kube.PatientReader{Reader: mgr.GetAPIReader()},
-		recorder: mgr.GetEventRecorder("tideline"), config: cfg, guard: g, metrics: newMetrics(), now: time.Now,
+		recorder: mgr.GetEventRecorder("tideline"), config: cfg, guard: g, metrics: newMetrics(), now: shared.Now,
 	}
 	if err := r.metrics.register(); err != nil {
 		return err

@@ -105,6 +105,8 @@ type Dependencies struct {
 	Journal Journal
 	// Usage has the measured use of tasks.
 	Usage *collector.Collector
+	// Now tells the time, by the API server's clock.
+	Now func() time.Time
 }
 
 // Journal is what the reconciler tells the ledger, and asks it: a [recorder.Recorder]. Nothing of it waits.
@@ -132,7 +134,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		pacer:        kube.NewPacer(),
 		memory:       newMemory(),
 		outages:      newOutages(),
-		now:          time.Now,
+		now:          shared.Now,
 	}
 	if err := r.followTrainings(ctx, mgr); err != nil {
 		return err

@@ -98,6 +98,8 @@ type Dependencies struct {
 	Journal recorder.Journal
 	// Usage knows what tasks used.
 	Usage *collector.Collector
+	// Now tells the time, by the API server's clock.
+	Now func() time.Time
 }
 
 // Setup registers the reconciler with the manager, whose cache has the index [kube.PodsByOwner]. It returns an error if the API
@@ -120,10 +122,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		guard:    g,
 		pacer:    kube.NewPacer(),
 		memory:   newMemory(),
-		departed: newDeparted(time.Now),
-		changes:  newChanges(time.Now),
-		stores:   newStores(mgr.GetClient(), mgr.GetAPIReader(), cfg),
-		now:      time.Now,
+		departed: newDeparted(shared.Now),
+		changes:  newChanges(shared.Now),
+		stores:   newStores(mgr.GetClient(), mgr.GetAPIReader(), cfg, shared.Now),
+		now:      shared.Now,
 		cores:    make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
 	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.MergeJob{})

@@ -53,7 +53,7 @@ func TestOnlyTheReportOfTheJobIsBelieved(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			g := NewWithT(t)
 			live := fake.NewClientBuilder().WithObjects(c.report).Build()
-			s := newStores(live, live, config.DefaultConfiguration())
+			s := newStores(live, live, config.DefaultConfiguration(), time.Now)
 			seen, err := s.observeStore(t.Context(), job)
 			g.Expect(err).NotTo(HaveOccurred())
 			if c.reason == "" {
@@ -75,7 +75,7 @@ func TestReportThatChangesIsReadSoon(t *testing.T) {
 	job := onClaim("ads")
 	key := types.NamespacedName{Namespace: "ads", Name: "ctr"}
 	now := time.Date(2026, 11, 22, 6, 0, 0, 0, time.UTC)
-	s := newStores(nil, nil, config.DefaultConfiguration())
+	s := newStores(nil, nil, config.DefaultConfiguration(), time.Now)
 	s.now = func() time.Time { return now }
 	g.Expect(s.noteReport(t.Context(), reportOf(job, "ctr", nil))).To(BeEmpty(), "its MergeJob may not exist")
 	for range 5 {

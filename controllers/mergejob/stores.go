@@ -66,9 +66,9 @@ type seen struct {
 	failures int
 }
 
-func newStores(c client.Client, live client.Reader, cfg *config.Configuration) *stores {
+func newStores(c client.Client, live client.Reader, cfg *config.Configuration, now func() time.Time) *stores {
 	return &stores{
-		client: c, live: live, config: cfg, now: time.Now,
+		client: c, live: live, config: cfg, now: now,
 		policy: modelstore.Policy{Endpoints: cfg.Merges.Endpoints, LocalDirectory: cfg.Merges.LocalStores},
 		read:   make(chan event.GenericEvent, 1024), hurried: make(chan event.GenericEvent, 1024),
 		seen: map[types.NamespacedName]*seen{},

@@ -89,6 +89,8 @@ type Dependencies struct {
 	Spent func(profile string, window time.Duration) (admission.Spending, error)
 	// LedgerVolatile is in one sentence why the ledger goes with the operator's pod; empty if it does not, or that is unknown.
 	LedgerVolatile string
+	// Now tells the time, by the API server's clock.
+	Now func() time.Time
 }
 
 // Arbiter is what is asked of one: an [arbiter.Arbiter].
@@ -109,7 +111,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 	}
 	r := &Reconciler{
 		Dependencies: shared, client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(),
-		recorder: mgr.GetEventRecorder("tideline"), config: cfg, guard: g, pacer: kube.NewPacer(), memory: newMemory(), now: time.Now,
+		recorder: mgr.GetEventRecorder("tideline"), config: cfg, guard: g, pacer: kube.NewPacer(), memory: newMemory(), now: shared.Now,
 	}
 	if err := registerMetrics(ctx, mgr); err != nil {
 		return err

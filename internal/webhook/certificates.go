@@ -38,7 +38,7 @@ const (
 	renewBefore  = 90 * 24 * time.Hour
 	lookInterval = 12 * time.Hour
 	// skew is how far the API server's clock may be behind.
-	skew = time.Hour
+	skew = 24 * time.Hour
 	// againInterval is the wait after another replica wrote first.
 	againInterval = time.Second
 )

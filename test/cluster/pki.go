@@ -78,7 +78,7 @@ func certificate(name pkix.Name) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: new(big.Int).SetInt64(now.UnixNano()),
 		Subject:      name,
-		NotBefore:    now.Add(-time.Hour), // a clock set back must not stop the cluster
+		NotBefore:    now.Add(-24 * time.Hour), // a clock that is set back by hours must not stop the cluster
 		NotAfter:     now.Add(validity),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 	}

@@ -22,8 +22,9 @@ type environment struct {
 	*replica
 	// standby takes over when it is paused; nil if there is none.
 	standby *replica
-	// flags are further flags of the operators.
-	flags []string
+	// program is that of its operators, and flags and variables what they get beside the usual ones.
+	program          string
+	flags, variables []string
 	// merges is what is seen of the MergeJobs; nil in a story of jobs.
 	merges *mergeRecord
 	// held is what the pods hold; nil in a story without a cap.
@@ -52,7 +53,7 @@ type replica struct {
 // newEnvironment makes an environment for a story, prepares it and starts the operator.
 func newEnvironment(t *storyRun, st *story, prepare ...func(*environment)) *environment {
 	env := &environment{
-		Gomega: t.gomega(), story: st, t: t,
+		Gomega: t.gomega(), story: st, t: t, program: shared.operator,
 		// As users run it: no forced look at every object makes up for an event that was forgotten.
 		flags: []string{"--resync-period=10h", "--config=" + shared.configuration}, goOn: make(chan struct{}),
 	}
@@ -88,7 +89,7 @@ func (env *environment) newReplica(name string) *replica {
 	file := env.file(name)
 	env.Expect(p.writeKubeconfig(shared.kubeconfig, file+".kubeconfig")).To(Succeed(), "the operator learns of the proxy")
 	return &replica{proxy: p, operator: testutil.NewOperator(testutil.OperatorOptions{
-		Program: shared.operator, Kubeconfig: file + ".kubeconfig", Log: file + ".log", Args: env.flags,
+		Program: env.program, Kubeconfig: file + ".kubeconfig", Log: file + ".log", Args: env.flags, Env: env.variables,
 	})}
 }
 

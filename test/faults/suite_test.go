@@ -1,7 +1,7 @@
 // Package faults shows that the operator reaches the same end whatever hits it on the way: it is killed at each of its writes
-// in turn, sees late what happens, has a share of its requests refused, loses the API server or every packet, or is paused until
-// another leads; the API server or etcd is paused. A crash is a real one, of the operator's process, by a proxy before the API
-// server that counts its writes.
+// in turn, sees late what happens, has a share of its requests refused, loses the API server or every packet, is paused until
+// another leads, or has its clock set; the API server or etcd is paused. A crash is a real one, of the operator's process, by a
+// proxy before the API server that counts its writes.
 //
 //	go test -race ./test/faults                       half of the stories at every fifth write, and a third of the faults that last
 //	TIDELINE_FAULTS=each go test -race ./test/faults  every write once, dying before or after it, and some faults that last

@@ -65,8 +65,12 @@ const operatorVariable = "TIDELINE_TEST_OPERATOR"
 
 // BuildOperatorOf is BuildOperator for the source tree around root.
 func BuildOperatorOf(ctx context.Context, root, dir string) (string, error) {
-	target := filepath.Join(dir, "tideline")
-	args := []string{"build", "-buildvcs=false", "-o", target}
+	return buildOperator(ctx, root, filepath.Join(dir, "tideline"))
+}
+
+// buildOperator builds the operator as the file target, with further flags of go build.
+func buildOperator(ctx context.Context, root, target string, flags ...string) (string, error) {
+	args := slices.Concat([]string{"build", "-buildvcs=false", "-o", target}, flags)
 	if cgo, err := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED").Output(); err == nil && bytes.HasPrefix(cgo, []byte("1")) {
 		args = append(args, "-race")
 	}

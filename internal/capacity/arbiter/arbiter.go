@@ -106,6 +106,9 @@ type Arbiter struct {
 // CountClaims has caps count the devices that pods claim. It must be called before the arbiter starts.
 func (a *Arbiter) CountClaims(r *claimcache.Reader) { a.devices = r }
 
+// GoBy has the arbiter tell the time by a clock. It must be called before the arbiter starts.
+func (a *Arbiter) GoBy(now func() time.Time) { a.now = now }
+
 // New returns an Arbiter over the caches that reader reads.
 func New(
 	reader client.Reader, cfg *config.Configuration, served func() bool,

@@ -34,7 +34,7 @@ func (f *Fence) WrapTransport(next http.RoundTripper) http.RoundTripper {
 		case http.MethodGet, http.MethodHead, http.MethodOptions:
 			return next.RoundTrip(r)
 		}
-		if late := f.overdueBy(); late > 0 {
+		if late := f.overdueBy(f.isLease(r)); late > 0 {
 			if r.Body != nil {
 				_ = r.Body.Close() // A RoundTripper must close it, also on errors.
 			}
@@ -59,15 +59,21 @@ func (f *Fence) isLease(r *http.Request) bool {
 }
 
 // overdueBy is for how long the Lease was not renewed if that is too long, else zero. While a virtual machine stands still its
-// wall clock goes on and its monotonic clock may not, so the larger difference counts.
-func (f *Fence) overdueBy() time.Duration {
+// wall clock goes on and its monotonic clock may not, so the larger difference counts. But the wall clock may also have been set,
+// and then the Lease is still ours. Only renewing it can tell: the API server refuses that if another has taken it meanwhile. So
+// renewals go by the monotonic clock alone, and nothing else is written until one has succeeded.
+func (f *Fence) overdueBy(renewing bool) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.renewed.IsZero() {
 		return 0
 	}
 	now := f.now()
-	if since := max(now.Sub(f.renewed), now.Round(0).Sub(f.renewed.Round(0))); since >= f.duration {
+	since := now.Sub(f.renewed)
+	if !renewing {
+		since = max(since, now.Round(0).Sub(f.renewed.Round(0)))
+	}
+	if since >= f.duration {
 		return since
 	}
 	return 0

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	. "github.com/onsi/gomega"
 )
@@ -88,4 +89,31 @@ func TestRefusedRenewalIsNone(t *testing.T) {
 	f.g.Expect(f.send(http.MethodPut, aLease+"/tideline")).To(Succeed())
 	f.now = f.now.Add(time.Second)
 	f.g.Expect(f.send(http.MethodPost, aPod)).NotTo(Succeed())
+}
+
+func TestAClockThatIsSetForwardStopsNoLeader(t *testing.T) {
+	f := newFenced(t)
+	f.g.Expect(f.send(http.MethodPut, aLease+"/tideline")).To(Succeed())
+	f.now = setForward(f.g, f.now.Add(2*time.Second), time.Hour)
+	f.g.Expect(f.send(http.MethodPost, aPod)).To(MatchError(ContainSubstring("has not renewed its Lease for 1h0m2s")),
+		"or else the machine stood still for an hour, and another leads")
+	f.code = http.StatusConflict
+	f.g.Expect(f.send(http.MethodPut, aLease+"/tideline")).To(Succeed(), "the API server is asked")
+	f.g.Expect(f.send(http.MethodPost, aPod)).NotTo(Succeed(), "another leads")
+	f.code = http.StatusOK
+	f.g.Expect(f.send(http.MethodPut, aLease+"/tideline")).To(Succeed())
+	f.g.Expect(f.send(http.MethodPost, aPod)).To(Succeed(), "the Lease was its own")
+	f.now = setForward(f.g, f.now, -time.Hour)
+	f.g.Expect(f.send(http.MethodPost, aPod)).To(Succeed(), "and stays so when the clock is put right")
+	f.now = f.now.Add(15 * time.Second)
+	f.g.Expect(f.send(http.MethodPut, aLease+"/tideline")).NotTo(Succeed(), "time that has passed is another thing")
+}
+
+// setForward is a time at which the wall clock was set, and not the monotonic one. No constructor makes such a time.
+func setForward(g *WithT, at time.Time, by time.Duration) time.Time {
+	set := at
+	*(*uint64)(unsafe.Pointer(&set)) += uint64(by/time.Second) << 30 // the first field of a time with both readings
+	g.Expect([]time.Duration{set.Sub(at), set.Round(0).Sub(at.Round(0))}).To(Equal([]time.Duration{0, by}),
+		"times look as this test knows them")
+	return set
 }

@@ -94,10 +94,10 @@ type Collector struct {
 }
 
 // NewCollector returns one that knows and does nothing until Setup. complete returns until when the ledger has all stays;
-// zero before it has.
-func NewCollector(cfg *config.Configuration, complete func() time.Time, log logr.Logger) *Collector {
+// zero before it has. now tells the time.
+func NewCollector(cfg *config.Configuration, complete, now func() time.Time, log logr.Logger) *Collector {
 	return &Collector{
-		config: cfg, complete: complete, log: log, now: time.Now, began: time.Now(), metrics: newMetrics(), mostPods: mostPods,
+		config: cfg, complete: complete, log: log, now: now, began: now(), metrics: newMetrics(), mostPods: mostPods,
 		told: kills{}, days: map[time.Time]*progress{}, windows: &windows{}, failed: true, // due at once
 		open: func(ctx context.Context) (Ledger, error) { return recorder.OpenLedger(ctx, cfg.Ledger) },
 	}

@@ -71,8 +71,8 @@ func (w *fixture) start() {
 			return w.clock
 		}
 		return w.complete
-	}, logr.Discard())
-	c.now, c.began, c.collect = func() time.Time { return w.clock }, w.clock, w.prometheus.collect
+	}, func() time.Time { return w.clock }, logr.Discard())
+	c.collect = w.prometheus.collect
 	c.profiles = func(context.Context) (*windows, error) { return w.windows, nil }
 	c.open = func(ctx context.Context) (Ledger, error) {
 		if err := w.faults.next(); err != nil {

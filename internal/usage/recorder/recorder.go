@@ -90,9 +90,9 @@ type Recorder struct {
 	unpruned int
 }
 
-// NewRecorder returns one that knows and does nothing until Setup.
-func NewRecorder(cfg *config.Configuration, log logr.Logger) *Recorder {
-	return &Recorder{config: cfg, log: log, now: time.Now}
+// NewRecorder returns one that knows and does nothing until Setup. now tells the time.
+func NewRecorder(cfg *config.Configuration, now func() time.Time, log logr.Logger) *Recorder {
+	return &Recorder{config: cfg, log: log, now: now}
 }
 
 // LookForVolume finds whether the ledger outlives the operator's pod, and logs it. It is called once, before Setup. Namespace is
