@@ -10,6 +10,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 
 	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -20,6 +21,13 @@ var (
 	oldestVolcano = version.MustParseSemantic("v1.14.0")
 	// gangVolcano is the oldest Volcano with actions gangpreempt and gangreclaim.
 	gangVolcano = version.MustParseSemantic("v1.15.0")
+)
+
+// What mends Volcano, by Helm and by kubectl.
+const (
+	upgradeVolcano = "helm upgrade --repo https://volcano-sh.github.io/helm-charts --install --create-namespace " +
+		"--namespace volcano-system volcano volcano" //nolint:dupword // the release and the chart
+	restartVolcano = "kubectl rollout restart --namespace volcano-system deployment/volcano-scheduler deployment/volcano-controllers"
 )
 
 // Facts are what was found in the cluster.
@@ -70,6 +78,17 @@ type Facts struct {
 	Scheduler *Replicas
 	// Waiting are the pods that wait for it.
 	Waiting Waiting
+	// Installed is how the operator was installed; nil where it has no Deployment.
+	Installed *Installation
+	// OtherDefinitions are our CustomResourceDefinitions whose fields or rules are not those of this program.
+	OtherDefinitions []string
+	// Certificate is why the API server does not trust our webhooks; empty where it does.
+	Certificate string
+	// Services are the ports of all Services, and Prometheuses those that look like Prometheus.
+	Services     map[client.ObjectKey][]int32
+	Prometheuses []client.ObjectKey
+	// authorities are the CAs of our webhooks by what has them.
+	authorities map[string][]byte
 }
 
 // Level is how a finding is meant.
@@ -99,6 +118,9 @@ type Finding struct {
 	What string `json:"what"`
 	// Do says how to mend it; empty when OK.
 	Do string `json:"do,omitempty"`
+	// Run is a command that mends it, or that lists what is to be known for that; capital words in it are to be replaced. Empty
+	// where Do or Manifest has it.
+	Run string `json:"run,omitempty"`
 	// Manifest is the YAML that Do speaks of; empty for most findings.
 	Manifest string `json:"manifest,omitempty"`
 }
@@ -120,11 +142,17 @@ func judgeClasses(have map[string]priorityclass.Class, tiers config.Tiers) []Fin
 // ExamineFacts judges the facts, in the order in which a person would mend them.
 func ExamineFacts(f Facts, cfg *config.Configuration) []Finding {
 	findings := []Finding{{Level: OK, What: "The API server answers: version " + f.Server + "."}}
-	findings = append(findings, kinds(f), volcanoVersion(f), schedulerLives(f), scheduler(f), webhooks(f), ownWebhooks(f), queues(f))
+	findings = append(findings, kinds(f))
+	findings = append(findings, versions(f)...)
+	findings = append(findings, volcanoVersion(f), schedulerLives(f), scheduler(f), webhooks(f), ownWebhooks(f))
+	findings = append(findings, certificates(f)...)
+	findings = append(findings, queues(f))
 	findings = append(findings, pools(f.Queues, cfg.Merges.Pools)...)
 	findings = append(findings, judgeClasses(f.Classes, cfg.Tiers)...)
 	findings = append(findings, permissions(f), guarded(f))
 	findings = append(findings, claims(f)...)
+	findings = append(findings, installation(f, cfg)...)
+	findings = append(findings, prometheus(f, cfg)...)
 	return append(findings, operator(f))
 }
 
@@ -134,7 +162,8 @@ func kinds(f Facts) Finding {
 	}
 	return Finding{
 		What: "The API server does not serve: " + strings.Join(f.MissingKinds, ", ") + ".",
-		Do:   "Install Volcano for kinds of scheduling.volcano.sh, and apply config/crd for those of tideline.io (kubectl apply -k).",
+		Do:   "Install Volcano for kinds of scheduling.volcano.sh, and apply config/crd for those of tideline.io:",
+		Run:  f.Installed.helm("", "kubectl apply --server-side -k config/crd"),
 	}
 }
 
@@ -152,7 +181,8 @@ func volcanoVersion(f Facts) Finding {
 	case v.LessThan(oldestVolcano):
 		return Finding{
 			What: fmt.Sprintf("Volcano's scheduler is %s, older than v%s.", f.VolcanoImage, oldestVolcano),
-			Do:   fmt.Sprintf("Upgrade Volcano to v%s or later.", oldestVolcano),
+			Do:   fmt.Sprintf("Upgrade Volcano to v%s or later:", oldestVolcano),
+			Run:  upgradeVolcano,
 		}
 	case f.EvictsForGangs && v.LessThan(gangVolcano):
 		return Finding{
@@ -160,6 +190,7 @@ func volcanoVersion(f Facts) Finding {
 				"and goes on with the one before, or does not start.", f.VolcanoImage, gangVolcano),
 			Do: fmt.Sprintf("Upgrade Volcano to v%s or later, or have preempt, reclaim instead of gangpreempt, gangreclaim in "+
 				"ConfigMap %s.", gangVolcano, gang.SchedulerConfigMap),
+			Run: upgradeVolcano,
 		}
 	}
 	return Finding{Level: OK, What: "Volcano's scheduler is " + f.VolcanoImage + "."}
@@ -183,6 +214,7 @@ func scheduler(f Facts) Finding {
 	return Finding{
 		What: "Volcano's configuration does not let surplus give way as it should: " + strings.Join(found, "; ") + ".",
 		Do:   do + ". Until then surplus leaves on the operator's word, when a gang has starved.",
+		Run:  "kubectl apply -k config/volcano",
 	}
 }
 
@@ -192,7 +224,8 @@ func webhooks(f Facts) Finding {
 	}
 	return Finding{
 		What: "No webhook of Volcano judges PodGroups, so that gangs can be submitted to queues that are closed.",
-		Do:   "Install Volcano's webhook-manager (volcano-admission).",
+		Do:   "Install Volcano's webhook-manager (volcano-admission):",
+		Run:  upgradeVolcano,
 	}
 }
 
@@ -205,13 +238,15 @@ func ownWebhooks(f Facts) Finding {
 				strings.Join(f.UntrustedWebhooks, ", ") + ".",
 			Do: "See why the operator is not ready. With --webhook-certs=files, what makes the certificates must write the CA. With " +
 				"--webhooks=false, delete the configurations.",
+			Run: fmt.Sprintf("kubectl logs --namespace %s deployment/%s", f.Namespace, f.deployment().Name),
 		}
 	case len(f.MissingWebhooks) > 0:
 		return Finding{
 			Level: Warn,
 			What: "Jobs get no owner, their owners and ServiceAccounts are not checked, and users who may write a profile may change " +
 				"all of it: these webhooks are not installed: " + strings.Join(f.MissingWebhooks, ", ") + ".",
-			Do: "For a cluster that people share, install the operator with its webhooks (config/default).",
+			Do:  "For a cluster that people share, install the operator with its webhooks:",
+			Run: f.Installed.helm("", "kubectl apply -k config/default"),
 		}
 	}
 	return Finding{Level: OK, What: "Tideline's webhooks set the owners of jobs, and check owners, ServiceAccounts and shares."}
@@ -229,11 +264,14 @@ func queues(f Facts) Finding {
 	case len(f.Queues) == 0:
 		return Finding{
 			What: "There is no Volcano Queue.", Do: "Start Volcano's scheduler and controllers: they register Queue default.",
+			Run: restartVolcano,
 		}
 	case len(shut) > 0:
 		return Finding{
 			What: fmt.Sprintf("%d of %d Queues are not open: %s.", len(shut), len(f.Queues), strings.Join(shut, ", ")),
-			Do:   "Open them, or start Volcano's controllers, without which no Queue has a state.",
+			Do: "Open them (vcctl queue operate --action open --name NAME), or start Volcano's controllers, without which no Queue has " +
+				"a state:",
+			Run: restartVolcano,
 		}
 	}
 	return Finding{Level: OK, What: fmt.Sprintf("All Queues are open (%d).", len(f.Queues))}
@@ -271,12 +309,14 @@ func orUnknown(state string) string {
 func permissions(f Facts) Finding {
 	who := "The operator's ServiceAccount in namespace " + f.Namespace
 	do := "Apply config/rbac, or run the operator under an account that has this role."
+	run := f.Installed.helm("", "kubectl apply -k config/rbac")
 	if f.Local {
-		who, do = "You, as whom make run would run the operator", "Use a kubeconfig with the rights of a cluster's admin."
+		who, do = "You, as whom make run would run the operator", "Use a kubeconfig with the rights of a cluster's admin:"
+		run = "kubectl config get-contexts"
 	}
 	switch {
 	case len(f.Denied) > 0:
-		return Finding{What: who + ", may not: " + strings.Join(f.Denied, ", ") + ".", Do: do}
+		return Finding{What: who + ", may not: " + strings.Join(f.Denied, ", ") + ".", Do: do, Run: run}
 	case f.Local:
 		return Finding{Level: OK, What: "You have every right that an operator needs which make run starts as you."}
 	}

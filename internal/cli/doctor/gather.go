@@ -47,7 +47,7 @@ func GatherFacts(ctx context.Context, c client.Client, d discovery.DiscoveryInte
 	}
 	for _, gather := range []func(context.Context, client.Client, *Facts) error{
 		gatherVolcano, gatherScheduler, gatherQueues, gatherClasses, gatherWebhooks, gatherOwnWebhooks, gatherOperator, gatherDenied,
-		gatherGuards, gatherClaim,
+		gatherGuards, gatherClaim, gatherInstallation, gatherDefinitions, gatherCertificates, gatherServices,
 	} {
 		if err := gather(ctx, c, &f); err != nil {
 			return f, err
@@ -128,6 +128,10 @@ func gatherOwnWebhooks(ctx context.Context, c client.Client, f *Facts) error {
 			f.Namespace = config.Service.Namespace
 		}
 		f.OthersCertificate = f.OthersCertificate || o.GetName() != installed || o.GetAnnotations()[injectCA] != ""
+		if f.authorities == nil {
+			f.authorities = map[string][]byte{}
+		}
+		f.authorities[o.GetName()] = config.CABundle
 		if len(config.CABundle) == 0 && !slices.Contains(f.UntrustedWebhooks, o.GetName()) {
 			f.UntrustedWebhooks = append(f.UntrustedWebhooks, o.GetName())
 		}

@@ -37,8 +37,9 @@ type Replicas struct{ Wanted, Ready int32 }
 // operator judges whether an operator does the work. One may run outside the cluster, and without a Lease: neither is wrong.
 func operator(f Facts) Finding {
 	start := "See the operator's log, or start it. If it runs with --leader-elect=false, delete the Lease."
+	run := fmt.Sprintf("kubectl logs --namespace %s deployment/%s", f.Namespace, f.deployment().Name)
 	if f.Local {
-		start = "Start it: make run. If it runs with --leader-elect=false, delete the Lease."
+		start, run = "Start it: make run. If it runs with --leader-elect=false, delete the Lease.", "make run"
 	}
 	switch {
 	case f.OtherLeader != "":
@@ -46,7 +47,8 @@ func operator(f Facts) Finding {
 		return Finding{
 			What: fmt.Sprintf("Two operators act at the same time: %s by Lease %s, and %s by Lease %s.", f.Leader, f.lease(),
 				f.OtherLeader, other),
-			Do: "End the second, which runs outside the cluster. Started again, it waits until the first ends.",
+			Do:  "End the second, which runs outside the cluster. Started again, it waits until the first ends.",
+			Run: fmt.Sprintf("kubectl get lease --namespace %s %s -o yaml", other.Namespace, other.Name),
 		}
 	case f.Operator != nil && f.Operator.Ready < max(f.Operator.Wanted, 1):
 		return Finding{
@@ -60,6 +62,7 @@ func operator(f Facts) Finding {
 		return Finding{
 			What: fmt.Sprintf("No operator leads: Lease %s was last renewed %s ago.", f.lease(), f.LeaseSilence.Round(time.Second)),
 			Do:   start,
+			Run:  run,
 		}
 	case f.Operator == nil && f.LeaseSilence == nil:
 		return Finding{Level: Unknown, What: fmt.Sprintf("Whether an operator runs: there is no Deployment %s and no Lease %s.",
@@ -68,6 +71,7 @@ func operator(f Facts) Finding {
 		return Finding{
 			What: fmt.Sprintf("No operator leads: the last one ended %s ago (Lease %s).", f.LeaseSilence.Round(time.Second), f.lease()),
 			Do:   start,
+			Run:  run,
 		}
 	case f.Operator == nil:
 		return Finding{Level: OK, What: fmt.Sprintf("An operator outside the cluster leads (%s).", f.Leader)}

@@ -18,6 +18,9 @@ func PrintFindings(w io.Writer, findings []Finding) (wrong int, err error) {
 		if f.Do != "" {
 			fmt.Fprintf(&b, "      -> %s\n", text.SingleLine(f.Do))
 		}
+		if f.Run != "" {
+			fmt.Fprintf(&b, "      $ %s\n", text.SingleLine(f.Run))
+		}
 		b.WriteString(f.Manifest)
 	}
 	b.WriteString("\n")

@@ -25,7 +25,7 @@ const long = `Says on one screen what of the cluster is misconfigured, and how t
 kubeconfig, and changes nothing.
 
 Each line begins with OK, with WRONG for what is to be mended, with WARN for what may be meant, or with ? for what could not be
-found out.
+found out. Below is what to do, and behind a $ a command for it, in which you replace capital words.
 
 Exit code: 0 for a cluster that is set up; 1 when something is to be mended; 2 when the cluster cannot be asked, or the command or
 the configuration is wrong.`
@@ -43,10 +43,14 @@ func Command(connection *cli.Connection) *cobra.Command {
 		Args:              cli.NoArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := cli.ReadConfiguration(file)
-			if err != nil {
-				cli.Tell(cmd.ErrOrStderr(), err.Error()+"\n")
-				return cli.Exit(exitNotExamined)
+			var cfg *config.Configuration
+			if file != "" {
+				given, err := cli.ReadConfiguration(file)
+				if err != nil {
+					cli.Tell(cmd.ErrOrStderr(), err.Error()+"\n")
+					return cli.Exit(exitNotExamined)
+				}
+				cfg = given
 			}
 			findings, err := diagnose(cmd.Context(), cfg, connection)
 			if err != nil {
@@ -57,7 +61,8 @@ func Command(connection *cli.Connection) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "",
-		"`FILE` with the operator's configuration (docs/configuration.md), whose tiers and pools are looked for")
+		"`FILE` with the operator's configuration (docs/configuration.md), whose tiers and pools are looked for; without it, that of "+
+			"the operator in the cluster")
 	connection.AddFlags(cmd)
 	output.AddFlag(cmd)
 	return cli.ForClusters(cmd)
@@ -78,6 +83,7 @@ func tell(to io.Writer, findings []Finding, output cli.Output) error {
 	return nil
 }
 
+// diagnose examines the cluster; without a configuration, by that of the operator in it.
 func diagnose(ctx context.Context, cfg *config.Configuration, connection *cli.Connection) ([]Finding, error) {
 	cluster, err := connection.Config()
 	if err != nil {
@@ -96,5 +102,5 @@ func diagnose(ctx context.Context, cfg *config.Configuration, connection *cli.Co
 	if err != nil {
 		return nil, err
 	}
-	return ExamineFacts(facts, cfg), nil
+	return ExamineFacts(facts, configured(facts, cfg)), nil
 }
