@@ -72,10 +72,10 @@ var (
 
 func main() {
 	connection := cli.NewConnection(newScheme)
-	root := cli.Root(os.Args[0], runCommand(connection), why.Command(connection, recorder.OpenLedger, time.Now),
+	root := cli.Root(os.Args[0], runCommand(connection), why.Command(connection, recorder.ReadLedger, time.Now),
 		approve.Command(connection), simulate.Command(connection), submit.Command(connection, time.Now), convert.Command(),
-		ledgercopy.Command(recorder.OpenLedger),
-		why.Sizing(connection, recorder.OpenLedger, time.Now), doctor.Command(connection), versionCommand())
+		ledgercopy.Command(recorder.ReadLedger, recorder.OpenLedger),
+		why.Sizing(connection, recorder.ReadLedger, time.Now), doctor.Command(connection), versionCommand())
 	os.Exit(cli.Execute(ctrl.SetupSignalHandler(), root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -344,6 +344,7 @@ func setupReconcilers(
 		return nil, err
 	}
 	openLedger := func(ctx context.Context) (*ledger.Ledger, error) { return recorder.OpenLedger(ctx, cfg.Ledger) }
+	readLedger := func(ctx context.Context) (*ledger.Ledger, error) { return recorder.ReadLedger(ctx, cfg.Ledger) }
 	err = costreport.Setup(mgr, cfg, costreport.Dependencies{
 		Namespace: s.namespace, Complete: s.recorder.CompleteUntil, OpenLedger: openLedger, LedgerVolatile: s.keeping.Volatile,
 		Now: now,
@@ -352,11 +353,11 @@ func setupReconcilers(
 		return nil, err
 	}
 	if cfg.Console.Enabled {
-		if err := console.Setup(mgr, cfg, s.claims, openLedger); err != nil {
+		if err := console.Setup(mgr, cfg, s.claims, readLedger); err != nil {
 			return nil, fmt.Errorf("serve the console: %w", err)
 		}
 	}
-	if err := serveReports(mgr, cfg, openLedger); err != nil {
+	if err := serveReports(mgr, cfg, readLedger); err != nil {
 		return nil, fmt.Errorf("serve reports: %w", err)
 	}
 	if err := priorityclass.Setup(mgr, cfg.Tiers); err != nil {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -88,6 +89,11 @@ func (s *stores) buildController(mgr ctrl.Manager) error {
 		WatchesRawSource(source.Channel(s.hurried, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: int(s.config.Concurrency.Stores),
+			NewQueue: func(
+				name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
+			) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+				return newFairWorkqueue(name, int(s.config.Concurrency.Stores), limiter)
+			},
 			LogConstructor: func(req *reconcile.Request) logr.Logger {
 				log := mgr.GetLogger().WithName("mergejob-store")
 				if req != nil {

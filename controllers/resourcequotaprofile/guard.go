@@ -81,31 +81,22 @@ func (r *Reconciler) observeGuards(ctx context.Context, o *quota.Observed) error
 
 // findGap is in one sentence why the API server judges no pods, and what to do; empty if it judges them.
 func (r *Reconciler) findGap(ctx context.Context) (string, error) {
-	const apply = " Apply config/guard."
-	key := client.ObjectKey{Name: quota.GuardPolicy}
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
-	for _, part := range []struct {
-		kind string
-		into client.Object
-	}{{"ValidatingAdmissionPolicy", policy}, {"ValidatingAdmissionPolicyBinding", binding}} {
-		err := r.guards.Get(ctx, key, part.into)
-		if apierrors.IsNotFound(err) {
-			return fmt.Sprintf("There is no %s %s.%s", part.kind, key.Name, apply), nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("read %s %s: %w", part.kind, key.Name, err)
+	var gone [2]bool
+	for i, into := range []client.Object{policy, binding} {
+		err := r.guards.Get(ctx, client.ObjectKey{Name: quota.GuardPolicy}, into)
+		if gone[i] = apierrors.IsNotFound(err); err != nil && !gone[i] {
+			return "", fmt.Errorf("read %T %s: %w", into, quota.GuardPolicy, err)
 		}
 	}
-	switch ref := binding.Spec.ParamRef; {
-	case binding.Spec.PolicyName != key.Name || !slices.Contains(binding.Spec.ValidationActions, admissionregistrationv1.Deny) ||
-		ref == nil:
-		return fmt.Sprintf("ValidatingAdmissionPolicyBinding %s was changed, and refuses nothing.%s", key.Name, apply), nil
-	case ref.Namespace != r.Namespace:
-		return fmt.Sprintf("ValidatingAdmissionPolicyBinding %s reads ConfigMaps of namespace %s, and the operator writes them in %s: "+
-			"set spec.paramRef.namespace.", key.Name, ref.Namespace, r.Namespace), nil
+	if gone[0] {
+		policy = nil
 	}
-	return "", nil
+	if gone[1] {
+		binding = nil
+	}
+	return quota.GuardGap(policy, binding, r.Namespace), nil
 }
 
 // askWhoWeAre is the user as whom the API server knows the operator; empty if it does not say so.

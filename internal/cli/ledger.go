@@ -14,7 +14,7 @@ import (
 // DefaultConfig is where the operator's pod has its configuration.
 const DefaultConfig = "/etc/tideline/configuration.yaml"
 
-// OpenLedger opens the ledger that a configuration names, and makes it if there is none.
+// OpenLedger opens the ledger that a configuration names: to read it, or to write to it, and then it is made if there is none.
 type OpenLedger func(context.Context, config.Ledger) (*ledger.Ledger, error)
 
 // OpenNamed opens the ledger of a configuration that names one.

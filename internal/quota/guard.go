@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,6 +54,28 @@ type GuardDecision struct {
 // RefusesOthers tells whether the API server is to refuse accelerators to pods that are not of Tideline's jobs.
 func RefusesOthers(p *v1alpha1.ResourceQuotaProfile) bool {
 	return p.Spec.Caps != nil && p.Spec.Caps.OtherWorkloads == v1alpha1.OtherWorkloadsRefuse
+}
+
+// GuardGap is in one sentence why the API server judges no pods, and what to do; empty if it judges them by the ConfigMaps of the
+// operator's namespace. Policy and binding are those by the name [GuardPolicy], nil where there is none.
+func GuardGap(
+	policy *admissionregistrationv1.ValidatingAdmissionPolicy, binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding,
+	namespace string,
+) string {
+	const apply = " Apply config/guard."
+	switch {
+	case policy == nil:
+		return fmt.Sprintf("There is no ValidatingAdmissionPolicy %s.%s", GuardPolicy, apply)
+	case binding == nil:
+		return fmt.Sprintf("There is no ValidatingAdmissionPolicyBinding %s.%s", GuardPolicy, apply)
+	case binding.Spec.PolicyName != GuardPolicy || binding.Spec.ParamRef == nil ||
+		!slices.Contains(binding.Spec.ValidationActions, admissionregistrationv1.Deny):
+		return fmt.Sprintf("ValidatingAdmissionPolicyBinding %s was changed, and refuses nothing.%s", GuardPolicy, apply)
+	case binding.Spec.ParamRef.Namespace != namespace:
+		return fmt.Sprintf("ValidatingAdmissionPolicyBinding %s reads ConfigMaps of namespace %s, and the operator writes them in %s: "+
+			"set spec.paramRef.namespace.", GuardPolicy, binding.Spec.ParamRef.Namespace, namespace)
+	}
+	return ""
 }
 
 // planGuard decides about the guard of a profile, and says whether it is in force. An invalid profile keeps what it has.

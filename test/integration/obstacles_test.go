@@ -9,6 +9,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -42,6 +43,13 @@ var _ = Describe("A job says what is in its way, and goes on by itself when it i
 		s.Annotate(schedulingv1beta1.QueueNameAnnotationKey, "default")
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "it goes on")
 		Expect(s.Read("a").Status.Queue).To(Equal("default"), "in the queue that is named now")
+		hers := as(s, alice, "admin")
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+		Eventually(func() error { return hers.Create(s.Context(), s.Job("b").Obj(), client.DryRunAll) }).Should(Succeed(),
+			"she may do in the namespace what its admins may")
+		Expect(hers.Patch(s.Context(), namespace, client.RawPatch(types.MergePatchType, []byte(
+			`{"metadata":{"annotations":{"scheduling.volcano.sh/queue-name":"another"}}}`)))).To(MatchError(
+			ContainSubstring("forbidden")), "and that is not to choose its queue")
 	})
 
 	It("a Queue that is closed; who is in it already stays", func() {

@@ -31,6 +31,7 @@ type node struct {
 	program string
 
 	operator *testutil.Operator // nil while there is no pod for it
+	pod      types.UID          // the one that it was last run for
 	conf     string             // of Volcano's scheduler
 }
 
@@ -99,6 +100,7 @@ func (n *node) start(ctx context.Context, pod *corev1.Pod) {
 	if n.operator != nil {
 		Expect(n.operator.Stop()).To(Succeed(), "the operator of the former pod ends")
 	}
+	n.pod = pod.UID
 	Expect(pod.Spec.Containers[0].Args[0]).To(Equal("run"), "its Deployment names the command")
 	args := n.mount(ctx, pod, slices.Clone(pod.Spec.Containers[0].Args[1:]))
 	address, err := testutil.FreeAddress()
@@ -119,28 +121,44 @@ func (n *node) start(ctx context.Context, pod *corev1.Pod) {
 	Expect(n.world.Client.SubResource("binding").Create(ctx, pod, binding)).To(Succeed(), "the pod is placed")
 }
 
-// mount writes the ConfigMaps that a pod mounts to files, and returns arguments that name these instead of those in the pod.
+// mount writes the ConfigMaps that a pod mounts to files, and returns arguments that name these instead of those in the pod. What
+// the operator writes to a claim is there for the next pod, as long as the claim is.
 func (n *node) mount(ctx context.Context, pod *corev1.Pod, args []string) []string {
 	GinkgoHelper()
+	var folders []string // of the pod, and those here that stand for them
+	mounted := map[string]*corev1.ConfigMap{}
 	for _, mount := range pod.Spec.Containers[0].VolumeMounts {
 		i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-		if pod.Spec.Volumes[i].ConfigMap == nil {
-			continue
+		volume, folder := pod.Spec.Volumes[i], filepath.Join(n.dir, string(pod.UID), mount.MountPath)
+		switch {
+		case volume.ConfigMap != nil:
+			mounted[folder] = &corev1.ConfigMap{}
+			key := client.ObjectKey{Namespace: pod.Namespace, Name: volume.ConfigMap.Name}
+			Expect(n.world.Client.Get(ctx, key, mounted[folder])).To(Succeed(), "the ConfigMap of volume %s is there", mount.Name)
+		case volume.PersistentVolumeClaim != nil:
+			claim := &corev1.PersistentVolumeClaim{}
+			key := client.ObjectKey{Namespace: pod.Namespace, Name: volume.PersistentVolumeClaim.ClaimName}
+			Expect(n.world.Client.Get(ctx, key, claim)).To(Succeed(), "the claim of volume %s is there", mount.Name)
+			folder = n.folderOf(claim)
 		}
-		mounted := &corev1.ConfigMap{}
-		key := client.ObjectKey{Namespace: pod.Namespace, Name: pod.Spec.Volumes[i].ConfigMap.Name}
-		Expect(n.world.Client.Get(ctx, key, mounted)).To(Succeed(), "the ConfigMap of volume %s is there", mount.Name)
-		folder := filepath.Join(n.dir, string(pod.UID), mount.MountPath)
 		Expect(os.MkdirAll(folder, 0o700)).To(Succeed(), "there is a folder for %s", mount.MountPath)
-		for name, content := range mounted.Data {
-			content = strings.ReplaceAll(content, "/var/lib/tideline/", folder+"/") // where the operator keeps files of its own
-			Expect(os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600)).To(Succeed(), "%s is mounted", name)
-		}
-		for j := range args {
-			args[j] = strings.ReplaceAll(args[j], mount.MountPath+"/", folder+"/")
+		folders = append(folders, mount.MountPath+"/", folder+"/")
+	}
+	here := strings.NewReplacer(folders...)
+	for folder, files := range mounted {
+		for name, content := range files.Data {
+			Expect(os.WriteFile(filepath.Join(folder, name), []byte(here.Replace(content)), 0o600)).To(Succeed(), "%s is mounted", name)
 		}
 	}
+	for j := range args {
+		args[j] = here.Replace(args[j])
+	}
 	return args
+}
+
+// folderOf is what is on the volume of a claim. Another claim of that name has a volume of its own.
+func (n *node) folderOf(claim *corev1.PersistentVolumeClaim) string {
+	return filepath.Join(n.dir, "volume-"+string(claim.UID))
 }
 
 // routeWebhooks leads the API server to the operator beside the cluster, since Services lead nowhere here: the Service stands for

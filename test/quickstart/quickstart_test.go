@@ -1,13 +1,18 @@
 package quickstart
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/diff"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
@@ -70,6 +75,29 @@ var _ = Describe("A new user", Ordered, func() {
 		u.follow(ctx, "docs/operations.md", u.read("docs/operations.md"))
 		u.do(ctx, "docs/operations.md", "kubectl replace --force -f jobs.yaml")
 		Expect(n.operator.Misbehavior()).To(Succeed(), "the operator's log is clean")
+	})
+
+	It("keeps the ledger on its claim, whichever pod the operator is in", func(ctx SpecContext) {
+		claim := &corev1.PersistentVolumeClaim{}
+		key := client.ObjectKey{Namespace: testutil.OperatorNamespace, Name: "tideline-ledger"}
+		Expect(n.world.Client.Get(ctx, key, claim)).To(Succeed(), "the claim is installed")
+		known := func() (time.Time, error) {
+			l, err := ledger.OpenToRead(ctx, ledger.Options{File: filepath.Join(n.folderOf(claim), "ledger.db")})
+			if err != nil {
+				return time.Time{}, err
+			}
+			since, err := l.KnownSince(ctx)
+			return since, errors.Join(err, l.Close())
+		}
+		Eventually(known).ShouldNot(BeZero(), "the operator keeps its ledger there")
+		before, err := known()
+		Expect(err).NotTo(HaveOccurred())
+		pod := n.pod
+		const operator = " --namespace tideline-system deployment/tideline-controller-manager"
+		u.do(ctx, "another pod", "kubectl rollout restart"+operator)
+		u.do(ctx, "another pod", "kubectl rollout status --timeout=1m"+operator)
+		Expect(n.pod).NotTo(Equal(pod), "it is in another pod")
+		Expect(known()).To(Equal(before), "the ledger is the same, and knows since the same time")
 	})
 
 	It("removes it all", func(ctx SpecContext) {

@@ -57,9 +57,12 @@ func (s *scene) List(_ context.Context, list client.ObjectList, _ ...client.List
 
 // newScene has jobs of two workers and two of surplus on nodes of eight devices and 41 labels, and so many gangs of 20 shapes
 // that wait in 20 queues. The running jobs have room to grow in their ranges if they are to.
-func newScene(waiting int, grow bool) *scene {
+func newScene(waiting int, grow bool) *scene { return newSceneOf(sceneNodes, sceneJobs, waiting, grow) }
+
+// newSceneOf has so many nodes, of which two jobs fill each.
+func newSceneOf(nodes, jobs, waiting int, grow bool) *scene {
 	s := &scene{grow: grow, config: config.DefaultConfiguration(), lists: map[reflect.Type][]runtime.Object{}}
-	for i := range sceneNodes {
+	for i := range nodes {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%04d", i), Labels: map[string]string{}}}
 		for j := range 40 {
 			n.Labels[fmt.Sprintf("feature.node.kubernetes.io/cpu-feature-%02d", j)] = "true"
@@ -77,7 +80,7 @@ func newScene(waiting int, grow bool) *scene {
 		q.SetName(fmt.Sprintf("queue-%02d", i))
 		s.add(gang.NewQueueList(), q)
 	}
-	for i := range sceneJobs {
+	for i := range jobs {
 		s.addJob(fmt.Sprintf("run-%05d", i), i, 1, i/2)
 	}
 	for i := range waiting {
@@ -219,7 +222,7 @@ func BenchmarkEvaluateRules(b *testing.B) {
 }
 
 // cpuTime is what the process has used of processors, the collector of garbage included.
-func cpuTime(b *testing.B) time.Duration {
+func cpuTime(b testing.TB) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

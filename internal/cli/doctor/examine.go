@@ -72,6 +72,10 @@ type Facts struct {
 	Denied []string
 	// MissingGuards are the policies of config/guard that are not in force.
 	MissingGuards []string
+	// RefusingOthers are the profiles that refuse other workloads, and OthersGap is why the API server does not, and what to do;
+	// empty where it does.
+	RefusingOthers []string
+	OthersGap      string
 	// ClaimUnbound holds where the ledger's claim has no volume.
 	ClaimUnbound bool
 	// Scheduler are the replicas of Volcano's scheduler; nil where it runs as no Deployment.
@@ -150,6 +154,7 @@ func ExamineFacts(f Facts, cfg *config.Configuration) []Finding {
 	findings = append(findings, pools(f.Queues, cfg.Merges.Pools)...)
 	findings = append(findings, judgeClasses(f.Classes, cfg.Tiers)...)
 	findings = append(findings, permissions(f), guarded(f))
+	findings = append(findings, others(f)...)
 	findings = append(findings, claims(f)...)
 	findings = append(findings, installation(f, cfg)...)
 	findings = append(findings, prometheus(f, cfg)...)

@@ -12,6 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/quota"
 )
 
 // guards are the policies of config/guard, by which the API server keeps the operator's account to what is its own.
@@ -20,7 +23,7 @@ var guards = []string{"tideline-operator-jobs", "tideline-operator-owned", "tide
 // ledgerClaim is the claim of config/manager.
 const ledgerClaim = "tideline-ledger"
 
-// gatherGuards reads which policies are missing, or in force nowhere.
+// gatherGuards reads which policies are missing, or in force nowhere, and which profiles need the one against other workloads.
 func gatherGuards(ctx context.Context, c client.Client, f *Facts) error {
 	policies := &admissionregistrationv1.ValidatingAdmissionPolicyList{}
 	bindings := &admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}
@@ -29,6 +32,11 @@ func gatherGuards(ctx context.Context, c client.Client, f *Facts) error {
 			return fmt.Errorf("list ValidatingAdmissionPolicies and their bindings: %w", err)
 		}
 	}
+	profiles := &v1alpha1.ResourceQuotaProfileList{}
+	if err := c.List(ctx, profiles); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("list ResourceQuotaProfiles: %w", err)
+	}
+	noteOthers(f, policies.Items, bindings.Items, profiles.Items)
 	there, inForce := map[string]bool{}, map[string]bool{}
 	for i := range policies.Items {
 		there[policies.Items[i].Name] = true
@@ -63,6 +71,51 @@ func guarded(f Facts) Finding {
 		}
 	}
 	return Finding{Level: OK, What: fmt.Sprintf("Policies keep the operator's account to what is its own (%d).", len(guards))}
+}
+
+// noteOthers notes which profiles refuse other workloads, and why the API server does not.
+func noteOthers(
+	f *Facts, policies []admissionregistrationv1.ValidatingAdmissionPolicy,
+	bindings []admissionregistrationv1.ValidatingAdmissionPolicyBinding, profiles []v1alpha1.ResourceQuotaProfile,
+) {
+	f.RefusingOthers, f.OthersGap = nil, ""
+	for i := range profiles {
+		if quota.RefusesOthers(&profiles[i]) {
+			f.RefusingOthers = append(f.RefusingOthers, profiles[i].Name)
+		}
+	}
+	var policy *admissionregistrationv1.ValidatingAdmissionPolicy
+	for i := range policies {
+		if policies[i].Name == quota.GuardPolicy {
+			policy = &policies[i]
+		}
+	}
+	var binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	for i := range bindings {
+		if bindings[i].Name == quota.GuardPolicy {
+			binding = &bindings[i]
+		}
+	}
+	f.OthersGap = quota.GuardGap(policy, binding, f.Namespace)
+}
+
+// others judges whether the API server refuses other workloads where profiles want that: nothing is to be said where none does.
+func others(f Facts) []Finding {
+	slices.Sort(f.RefusingOthers)
+	names := strings.Join(f.RefusingOthers, ", ")
+	switch {
+	case names == "":
+		return nil
+	case f.OthersGap != "":
+		return []Finding{{
+			Level: Warn,
+			What: fmt.Sprintf("Pods that are not of Tideline's jobs get accelerators in the namespaces of profiles that refuse them "+
+				"(%s), and pass their caps: no ValidatingAdmissionPolicy %s is in force.", names, quota.GuardPolicy),
+			Do: f.OthersGap,
+		}}
+	}
+	return []Finding{{Level: OK, What: fmt.Sprintf("Pods that are not of Tideline's jobs get no accelerators of the profiles that "+
+		"refuse them (%s).", names)}}
 }
 
 // gatherClaim reads whether the ledger's claim has a volume.

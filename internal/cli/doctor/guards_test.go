@@ -11,6 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/quota"
 )
 
 // guard is a policy with a binding that does this about what it refuses.
@@ -47,17 +50,50 @@ func TestPoliciesOfTheOperatorsAccount(t *testing.T) {
 	g.Expect(guarded(Facts{Local: true, MissingGuards: guards})).To(HaveField("Level", OK))
 }
 
-// The doctor looks for the policies that are shipped. Of that against other workloads the profiles tell that use it.
+// Profiles that refuse other workloads need the policy that does. Without such a profile nothing is said of it.
+func TestPolicyAgainstOtherWorkloads(t *testing.T) {
+	g := NewWithT(t)
+	found := func(objects ...client.Object) []Finding {
+		f := Facts{Namespace: "tideline-system"}
+		g.Expect(gatherGuards(t.Context(), refusing(objects), &f)).To(Succeed())
+		return others(f)
+	}
+	profile := func(name string, choice v1alpha1.OtherWorkloads) client.Object {
+		p := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		p.Spec.Caps = &v1alpha1.ProfileCaps{OtherWorkloads: choice}
+		return p
+	}
+	reading := func(namespace string) []client.Object {
+		objects := guard(quota.GuardPolicy, admissionregistrationv1.Deny)
+		objects[1].SetName(quota.GuardPolicy)
+		objects[1].(*admissionregistrationv1.ValidatingAdmissionPolicyBinding).Spec.ParamRef = &admissionregistrationv1.ParamRef{
+			Namespace: namespace,
+		}
+		return objects
+	}
+	g.Expect(found(profile("search", v1alpha1.OtherWorkloadsCount))).To(BeEmpty(), "no profile needs it")
+	two := []client.Object{profile("maps", v1alpha1.OtherWorkloadsRefuse), profile("ads", v1alpha1.OtherWorkloadsRefuse),
+		profile("search", v1alpha1.OtherWorkloadsCount)}
+	g.Expect(found(two...)).To(ConsistOf(And(HaveField("Level", Warn),
+		HaveField("What", ContainSubstring("profiles that refuse them (ads, maps)")),
+		HaveField("Do", "There is no ValidatingAdmissionPolicy tideline-other-workloads. Apply config/guard."))))
+	g.Expect(found(append(reading("elsewhere"), two...)...)).To(ConsistOf(And(HaveField("Level", Warn),
+		HaveField("Do", ContainSubstring("set spec.paramRef.namespace")))))
+	g.Expect(found(append(reading("tideline-system"), two...)...)).To(ConsistOf(And(HaveField("Level", OK),
+		HaveField("What", ContainSubstring("(ads, maps)")))))
+}
+
+// The doctor looks for the policies that are shipped, of which all but one are about the operator's account.
 func TestDoctorKnowsAllPolicies(t *testing.T) {
 	g := NewWithT(t)
 	shipped, err := os.ReadFile("../../../config/guard/policies.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	var names []string
-	for _, match := range regexp.MustCompile(`(?m)^kind: ValidatingAdmissionPolicy\nmetadata:\n  name: (tideline-operator-\S+)$`).
+	for _, match := range regexp.MustCompile(`(?m)^kind: ValidatingAdmissionPolicy\nmetadata:\n  name: (\S+)$`).
 		FindAllStringSubmatch(string(shipped), -1) {
 		names = append(names, match[1])
 	}
-	g.Expect(guards).To(ConsistOf(names))
+	g.Expect(append(slices.Clone(guards), quota.GuardPolicy)).To(ConsistOf(names))
 }
 
 func TestClaimWithoutAVolume(t *testing.T) {

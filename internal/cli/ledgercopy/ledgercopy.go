@@ -28,8 +28,8 @@ records how pods ended that the backup has as running.
 Exit code: 0 when the ledger has what the backup has; 1 when it is as before; 2 when the command is wrong.`
 )
 
-// Command is `tideline ledger`.
-func Command(open cli.OpenLedger) *cobra.Command {
+// Command is `tideline ledger`. Read opens a ledger to read it, and open one to write.
+func Command(read, open cli.OpenLedger) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "ledger",
 		Short:   "Back up and restore the ledger",
@@ -44,11 +44,11 @@ func Command(open cli.OpenLedger) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(backUpCommand(open), restoreCommand(open))
+	cmd.AddCommand(backUpCommand(read), restoreCommand(open))
 	return cli.ForClusters(cmd)
 }
 
-func backUpCommand(open cli.OpenLedger) *cobra.Command {
+func backUpCommand(read cli.OpenLedger) *cobra.Command {
 	var configuration string
 	cmd := &cobra.Command{
 		Use:   "backup [FILE]",
@@ -58,7 +58,7 @@ func backUpCommand(open cli.OpenLedger) *cobra.Command {
   tideline ledger backup --config configuration.yaml ledger.backup`,
 		Args: oneFile(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd.Context(), configuration, open.OpenKept, func(l *ledger.Ledger) error {
+			return with(cmd.Context(), configuration, read.OpenKept, func(l *ledger.Ledger) error {
 				var rows int64
 				var err error
 				to := "standard output"

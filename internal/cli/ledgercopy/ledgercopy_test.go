@@ -16,6 +16,10 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
+func read(ctx context.Context, at config.Ledger) (*ledger.Ledger, error) {
+	return ledger.OpenToRead(ctx, ledger.Options{File: at.File})
+}
+
 func open(ctx context.Context, at config.Ledger) (*ledger.Ledger, error) {
 	return ledger.Open(ctx, ledger.Options{File: at.File})
 }
@@ -64,7 +68,7 @@ func pods(t *testing.T, file string) []string {
 func run(t *testing.T, in io.Reader, args ...string) (code int, out []byte, said string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = cli.Execute(t.Context(), cli.Root("tideline", Command(open)), append([]string{"ledger"}, args...), in, &stdout, &stderr)
+	code = cli.Execute(t.Context(), cli.Root("tideline", Command(read, open)), append([]string{"ledger"}, args...), in, &stdout, &stderr)
 	return code, stdout.Bytes(), stderr.String()
 }
 

@@ -3,6 +3,7 @@ package reportserver
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ type Server struct {
 	log  logr.Logger
 }
 
-// New returns a server of the reports in a ledger, which it opens for each request; nil where none is kept.
+// New returns a server of the reports in a ledger, which it opens for each request, to read it; nil where none is kept.
 func New(open func(context.Context) (*ledger.Ledger, error), log logr.Logger) *Server {
 	return &Server{open: open, log: log}
 }
@@ -56,6 +57,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	defer cancel()
 	content, there, err := s.findFile(ctx, parts[0], parts[1], parts[2])
 	switch {
+	case errors.Is(err, ledger.ErrBehind):
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	case err != nil:
 		s.log.Error(err, "Cannot serve a report", "report", parts[0])
 		http.Error(w, "the ledger cannot be read: the operator's log says why", http.StatusServiceUnavailable)

@@ -37,7 +37,10 @@ func TestFilesOfReportsAreServed(t *testing.T) {
 	}
 	g.Expect(l.Close()).To(Succeed())
 
-	s := New(open, logr.Discard())
+	read := func(ctx context.Context) (*ledger.Ledger, error) {
+		return ledger.OpenToRead(ctx, ledger.Options{File: file})
+	}
+	s := New(read, logr.Discard())
 	for path, code := range map[string]int{
 		"/reports/weekly/latest/report.html":               http.StatusOK,
 		"/reports/weekly/2026-11-16T09:00:00Z/report.html": http.StatusOK,
@@ -58,6 +61,20 @@ func TestFilesOfReportsAreServed(t *testing.T) {
 	written := answer(t, s, http.MethodPost, "/reports/weekly/latest/report.html")
 	g.Expect(written).To(HaveHTTPStatus(http.StatusMethodNotAllowed))
 	g.Expect(written.Body.Close()).To(Succeed())
+}
+
+// A replica that does not lead makes no ledger because a report is asked for, and says who will.
+func TestServingMakesNoLedger(t *testing.T) {
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "ledger.db")
+	read := func(ctx context.Context) (*ledger.Ledger, error) {
+		return ledger.OpenToRead(ctx, ledger.Options{File: file})
+	}
+	got := answer(t, New(read, logr.Discard()), http.MethodGet, "/reports/weekly/latest/report.html")
+	g.Expect(got).To(And(HaveHTTPStatus(http.StatusServiceUnavailable),
+		HaveHTTPBody(ContainSubstring("the operator that leads mends that when it starts; ask again then"))))
+	g.Expect(got.Body.Close()).To(Succeed())
+	g.Expect(file).NotTo(BeAnExistingFile())
 }
 
 func TestReportsThatCannotBeRead(t *testing.T) {

@@ -95,8 +95,27 @@ func placeHash(job *v1alpha1.MergeJob, folder string) string {
 		holder = job.Namespace + "/" + holder // Claims of one name in two namespaces are two.
 	}
 	place := []string{string(s.Type), serverurl.NormalizeURL(endpoint), holder, path.Join("/", s.Prefix, folder)}
+	if p := partition(s); p != "" {
+		place = append(place, p)
+	}
 	sum := sha256.Sum256([]byte(strings.Join(place, "\n"))) // None of them has a line break.
 	return hex.EncodeToString(sum[:8])
+}
+
+// partition is in which of AWS's worlds beside the commercial one a store of AWS's own is; empty for all others. In each a bucket's
+// name is given once, whatever its region: two jobs that name one bucket in two regions still share it. Servers other than
+// AWS's take a region for no more than the signature.
+func partition(s *v1alpha1.ModelStore) string {
+	endpoint, region := s.Server()
+	if endpoint != "" {
+		return ""
+	}
+	for _, world := range []string{"cn-", "us-gov-", "us-iso-", "us-isob-", "us-isof-", "eu-isoe-", "eusc-"} {
+		if strings.HasPrefix(region, world) {
+			return world
+		}
+	}
+	return ""
 }
 
 // NewPod returns pod i. What it needs to reach the store is the template's matter: a container that names the store's Secret in

@@ -298,6 +298,25 @@ func TestModelHashTellsModelsInStoresApart(t *testing.T) {
 	}
 }
 
+// A bucket's name is given once in each of AWS's worlds, and not once in each region. Other servers have no regions.
+func TestBucketsOfOneNameInTwoWorldsOfAWSAreTwoPlaces(t *testing.T) {
+	g := NewWithT(t)
+	in := func(region, endpoint string) []string {
+		j := blueprint().Job
+		j.Spec.Store.S3.Region, j.Spec.Store.S3.Endpoint = region, endpoint
+		return PlaceHashes(j)
+	}
+	const server = "https://s3.example.com"
+	common := in("us-east-1", "")
+	g.Expect(in("eu-west-1", "")).To(Equal(common), "whoever names another region has the same bucket, or none")
+	g.Expect(in("cn-north-1", "")).To(Equal(in("cn-northwest-1", "")))
+	g.Expect(in("cn-north-1", server)).To(Equal(in("us-east-1", server)), "a region is a part of the signature there")
+	for _, world := range [][]string{in("cn-north-1", ""), in("us-gov-west-1", ""), in("us-iso-east-1", ""), in("us-isob-east-1", "")} {
+		g.Expect(world).NotTo(ContainElements(common))
+	}
+	g.Expect(in("us-gov-west-1", "")).NotTo(ContainElements(in("cn-north-1", "")))
+}
+
 func TestPlacesAreSharedByWhoeverSharesAFolder(t *testing.T) {
 	g := NewWithT(t)
 	one, other := blueprint().Job, blueprint().Job

@@ -13,6 +13,9 @@ var (
 	// ErrUnusable is for a database that is broken, or has another version of the ledger. It stays so until an administrator
 	// replaces it.
 	ErrUnusable = errors.New("the ledger cannot be used")
+	// ErrBehind is for a database that is read, and that the leading operator has not made or brought up to date yet. It is
+	// ErrUnavailable as well.
+	ErrBehind = errors.New("the ledger is not ready to be read")
 	// ErrInvalid is for entries and queries that no database would accept: an error of the caller.
 	ErrInvalid = errors.New("the ledger cannot store this")
 )
@@ -33,6 +36,14 @@ func (p *problem) Unwrap() []error { return p.wraps }
 
 func problemf(kind error, format string, args ...any) error {
 	return &problem{kind.Error() + ": " + fmt.Sprintf(format, args...), []error{kind}}
+}
+
+// behindf is an ErrBehind. Format says in which state the database is.
+func behindf(format string, args ...any) error {
+	return &problem{
+		ErrBehind.Error() + ": " + fmt.Sprintf(format, args...) + ": the operator that leads mends that when it starts; ask again then",
+		[]error{ErrBehind, ErrUnavailable},
+	}
 }
 
 // writeError is an error of the writer that receives an export.

@@ -17,8 +17,12 @@ const (
 	// readers is how many questions are answered at the same time.
 	readers = 4
 
-	opening = "open the ledger"
+	opening       = "open the ledger"
+	openingToRead = "open the ledger to read it"
 )
+
+// errTwoPlaces is for options that name no database, or two.
+var errTwoPlaces = problemf(ErrInvalid, "set either the file or the PostgreSQL DSN")
 
 // Options say where a ledger is kept: one of both.
 type Options struct {
@@ -33,9 +37,11 @@ type Options struct {
 }
 
 // Ledger is an open ledger. Its methods may be called side by side; they write one after the other, and each ends with its
-// context. Their errors are ErrUnavailable, ErrUnusable or ErrInvalid, or wrap context.Canceled; few others are none of these.
+// context. One that [OpenToRead] opened refuses to write, with ErrInvalid. Their errors are ErrUnavailable, ErrUnusable or
+// ErrInvalid, or wrap context.Canceled; few others are none of these.
 type Ledger struct {
-	kind   database
+	kind database
+	// writer is nil for one that only reads.
 	writer *sql.DB
 	reader *sql.DB
 	// clock says when what is made begins.
@@ -50,6 +56,8 @@ type database struct {
 	// parameters is how many a statement has at most. Fewer are better where each is looked up by walking through all of them,
 	// more where each statement is a way to a server and back.
 	parameters int
+	// versionTables is the question how many tables there are that say the version: 0 or 1.
+	versionTables string
 	// clustered ends the statement that creates a table in the order of its key.
 	clustered string
 	// patience is how long a transaction tries to begin while another's lock is in its way, for which locked holds; nil where to
@@ -77,7 +85,7 @@ func Open(ctx context.Context, o Options) (*Ledger, error) {
 func connectDatabase(o Options) (kind database, writer, reader driver.Connector, err error) {
 	switch {
 	case (o.File == "") == (o.PostgresDSN == ""):
-		return database{}, nil, nil, problemf(ErrInvalid, "set either the file or the PostgreSQL DSN")
+		return database{}, nil, nil, errTwoPlaces
 	case o.File != "":
 		return connectSQLite(o.File)
 	}
@@ -98,13 +106,46 @@ func openLedger(ctx context.Context, kind database, writer, reader driver.Connec
 	return l, nil
 }
 
+// OpenToRead opens a ledger that is there, to read what it has. It creates and migrates nothing, and waits for nobody who writes.
+// A database that is not of this version is refused: one of an older version, or without any, with ErrBehind, because whoever
+// writes there brings it up to date, and one of a newer version with ErrUnusable.
+func OpenToRead(ctx context.Context, o Options) (*Ledger, error) {
+	kind, reader, err := connectReader(o)
+	if err != nil {
+		return nil, explainError(ctx, kind, openingToRead, err)
+	}
+	l := &Ledger{kind: kind, reader: sql.OpenDB(reader), clock: time.Now}
+	l.reader.SetMaxOpenConns(readers)
+	if err := l.readTransaction(ctx, openingToRead, checkVersion); err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func connectReader(o Options) (database, driver.Connector, error) {
+	switch {
+	case (o.File == "") == (o.PostgresDSN == ""):
+		return database{}, nil, errTwoPlaces
+	case o.File != "":
+		return connectSQLiteReader(o.File)
+	}
+	return connectPostgres(o.PostgresDSN)
+}
+
 // Close ends what still runs and closes the database.
 func (l *Ledger) Close() error {
+	if l.writer == nil {
+		return l.reader.Close()
+	}
 	return errors.Join(l.reader.Close(), l.writer.Close())
 }
 
 // writeTransaction runs a transaction. No other writes come between its statements.
 func (l *Ledger) writeTransaction(ctx context.Context, doing string, do func(context.Context, transaction) error) error {
+	if l.writer == nil {
+		return l.explainFailure(ctx, doing, problemf(ErrInvalid, "it was opened to be read"))
+	}
 	tx, err := l.beginTransaction(ctx)
 	if err != nil {
 		return l.explainFailure(ctx, doing, err)

@@ -24,7 +24,8 @@ const (
 func connectPostgres(dsn string) (database, driver.Connector, error) {
 	kind := database{
 		name: "PostgreSQL", parameters: 3000, explain: explainPostgres,
-		lock: fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", int64(writersLock)),
+		versionTables: "SELECT COUNT(to_regclass('ledger_version'))",
+		lock:          fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", int64(writersLock)),
 	}
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {

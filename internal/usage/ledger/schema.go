@@ -166,13 +166,9 @@ func (s schema) migrate(ctx context.Context, tx transaction) error {
 	if _, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS ledger_version (version BIGINT NOT NULL)`); err != nil {
 		return err
 	}
-	var version int
-	if err := tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(version), 0) FROM ledger_version`).Scan(&version); err != nil {
+	version, err := readVersion(ctx, tx, len(migrations))
+	if err != nil {
 		return err
-	}
-	if version > len(migrations) {
-		return problemf(ErrUnusable, "its tables are of version %d, and this operator knows none after %d: run the operator that "+
-			"wrote them, or a newer one", version, len(migrations))
 	}
 	for ; version < len(migrations); version++ {
 		for _, statement := range migrations[version] {
@@ -187,9 +183,39 @@ func (s schema) migrate(ctx context.Context, tx transaction) error {
 	if version < beginVersion {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "INSERT INTO ledger_begin (at) SELECT $1 WHERE NOT EXISTS (SELECT 1 FROM ledger_begin)",
+	_, err = tx.ExecContext(ctx, "INSERT INTO ledger_begin (at) SELECT $1 WHERE NOT EXISTS (SELECT 1 FROM ledger_begin)",
 		s.clock().Unix())
 	return err
+}
+
+// readVersion reads of which version the tables are, and refuses one that is newer than this operator.
+func readVersion(ctx context.Context, tx transaction, newest int) (version int, err error) {
+	if err := tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(version), 0) FROM ledger_version`).Scan(&version); err != nil {
+		return 0, err
+	}
+	if version > newest {
+		return 0, problemf(ErrUnusable, "its tables are of version %d, and this operator knows none after %d: run the operator that "+
+			"wrote them, or a newer one", version, newest)
+	}
+	return version, nil
+}
+
+// checkVersion refuses tables that are not of this version.
+func checkVersion(ctx context.Context, tx transaction) error {
+	var tables, version int
+	if err := tx.QueryRowContext(ctx, tx.versionTables).Scan(&tables); err != nil {
+		return err
+	}
+	if tables > 0 {
+		var err error
+		if version, err = readVersion(ctx, tx, len(migrations)); err != nil {
+			return err
+		}
+	}
+	if version < len(migrations) {
+		return behindf("its tables are of version %d, and this program reads version %d", version, len(migrations))
+	}
+	return nil
 }
 
 // KnownSince is since when the ledger has all that ran: since it was made, or since the last day that was pruned. What ran before

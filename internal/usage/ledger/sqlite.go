@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -19,7 +20,39 @@ const patience = 5 * time.Second
 // pragmas are those of each connection, for how a statement waits for locks (ms), and a cache (KiB) that holds the indexes of a
 // month. That a commit is on the disk (synchronous) costs a few milliseconds, and there is one in seconds. What is sorted stays
 // in memory, because in the operator's container there may be no folder for temporary files.
-var pragmas = []string{"busy_timeout(100)", "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-32768)", "temp_store(MEMORY)"}
+var (
+	pragmas        = append([]string{"journal_mode(WAL)", "synchronous(FULL)"}, readingPragmas...)
+	readingPragmas = []string{"busy_timeout(100)", "cache_size(-32768)", "temp_store(MEMORY)"}
+)
+
+// describeSQLite is what is to be heeded of a file.
+func describeSQLite(path string) database {
+	return database{
+		name: fmt.Sprintf("SQLite in %q", path), parameters: 98, // as many as the driver finds without allocating
+		versionTables: "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'ledger_version'",
+		clustered:     " WITHOUT ROWID", patience: patience, locked: lockedSQLite, explain: explainSQLite,
+	}
+}
+
+// connectSQLiteReader makes what connects to a file that is there, and writes nothing to it.
+func connectSQLiteReader(file string) (database, driver.Connector, error) {
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return database{}, nil, err
+	}
+	kind := describeSQLite(path)
+	switch _, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return kind, nil, behindf("it is not there yet")
+	case err != nil:
+		return kind, nil, problemf(ErrUnavailable, "%v: give the operator the right to read it", err)
+	}
+	address := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{
+		"mode": {"rw"}, "_pragma": append([]string{"query_only(1)"}, readingPragmas...), // a reader writes to -shm
+	}.Encode()}
+	reader, err := sqlite.NewConnector(address.String())
+	return kind, reader, err
+}
 
 // connectSQLite makes what connects to a file, and the file if there is none.
 func connectSQLite(file string) (kind database, writer, reader driver.Connector, err error) {
@@ -27,10 +60,7 @@ func connectSQLite(file string) (kind database, writer, reader driver.Connector,
 	if err != nil {
 		return database{}, nil, nil, err
 	}
-	kind = database{
-		name: fmt.Sprintf("SQLite in %q", path), parameters: 98, // as many as the driver finds without allocating
-		clustered: " WITHOUT ROWID", patience: patience, locked: lockedSQLite, explain: explainSQLite,
-	}
+	kind = describeSQLite(path)
 	// SQLite would create the file readable for every user. Its -wal and -shm files get the mode of the file.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err == nil {

@@ -168,21 +168,40 @@ func (r *Recorder) Setup(
 	return nil
 }
 
-// OpenLedger opens the ledger where it is. The DSN is read each time: a Secret may have changed.
+// OpenLedger opens the ledger where it is, and makes it or brings it up to date. The DSN is read each time: a Secret may have
+// changed.
 func OpenLedger(ctx context.Context, at config.Ledger) (*ledger.Ledger, error) {
-	options := ledger.Options{File: at.File}
-	if at.PostgresDSNFile != "" {
-		dsn, err := os.ReadFile(at.PostgresDSNFile)
-		if err != nil {
-			return nil, fmt.Errorf("read the DSN of the ledger (ledger.postgresDSNFile): %w", err)
-		}
-		options.PostgresDSN = strings.TrimSpace(string(dsn))
-	} else if folder := filepath.Dir(at.File); !isFolder(folder) {
+	if folder := filepath.Dir(at.File); at.PostgresDSNFile == "" && !isFolder(folder) {
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			return nil, fmt.Errorf("make the folder of the ledger (ledger.file): %w", err)
 		}
 	}
+	options, err := optionsOf(at)
+	if err != nil {
+		return nil, err
+	}
 	return ledger.Open(ctx, options)
+}
+
+// ReadLedger opens the ledger where it is, to read what it has, in operators that do not lead too: it changes nothing, and waits for
+// nobody who writes.
+func ReadLedger(ctx context.Context, at config.Ledger) (*ledger.Ledger, error) {
+	options, err := optionsOf(at)
+	if err != nil {
+		return nil, err
+	}
+	return ledger.OpenToRead(ctx, options)
+}
+
+func optionsOf(at config.Ledger) (ledger.Options, error) {
+	if at.PostgresDSNFile == "" {
+		return ledger.Options{File: at.File}, nil
+	}
+	dsn, err := os.ReadFile(at.PostgresDSNFile)
+	if err != nil {
+		return ledger.Options{}, fmt.Errorf("read the DSN of the ledger (ledger.postgresDSNFile): %w", err)
+	}
+	return ledger.Options{PostgresDSN: strings.TrimSpace(string(dsn))}, nil
 }
 
 func isFolder(path string) bool {

@@ -49,6 +49,32 @@ var numbered = []way{
 		scenarios: []string{"test/integration/stolen_test.go"}},
 	{number: "T18", tries: "forge what a task used", tests: []string{
 		"TestFiguresOfOtherTargetsDoNotCount", "TestQueriesAreToTrustedTargets"}},
+	{number: "low", tries: "have a bucket of the same name in another of AWS's partitions taken for one's own",
+		tests: []string{"TestBucketsOfOneNameInTwoWorldsOfAWSAreTwoPlaces", "TestModelHashTellsModelsInStoresApart"}},
+	{number: "low", tries: "have webhooks of an operator that is down hold up deletions",
+		scenarios: []string{"test/integration/webhook_test.go"}},
+	{number: "low", tries: "have whoever reads reports migrate the ledger, and wait for its writer",
+		tests: []string{"TestReadersWaitForNoWriter", "TestReadersMigrateNothing", "TestServingMakesNoLedger"}},
 	{number: "low", tries: "write a formula into a report, by full-width signs too",
 		tests: []string{"TestBehaviour3NamesMakeNoFormulas"}},
+	{number: "low", tries: "have all readers of stores wait for the own ones",
+		tests: []string{"TestOneNamespaceDoesNotHoldUpTheStoresOfOthers"}},
+	{number: "tests", tries: "have a weather of the fault grid pass that hits nothing",
+		scenarios: []string{"test/faults/missed_test.go"}},
+	{number: "tests", tries: "wait for gangs that are never placed", scenarios: []string{"test/integration/claims_test.go"},
+		tests: []string{"TestStoppedJobGoesOnOnceTheClaimForItHasEnded", "TestMergesThatAreNeverPlacedCostTheOthersMinutes",
+			"TestNobodyStopsForAGangThatWasNotPlacedInTime"}},
+	{number: "tests", tries: "keep room by long graces", tests: []string{
+		"TestPodsOfLongGraceAreNotWaitedFor", "TestAYearOfGraceIsNotWaitedForAYear", "TestWhoeverIsDeletedIsGoneInTwoMinutes"}},
+	{number: "tests", tries: "forge labels and owner references across namespaces", tests: []string{
+		"TestPodsForgedInOtherNamespacesClaimNothing", "TestPodGroupOfAStrangerIsNoMergesGang", "TestForgedPodsHoldNoMergeBack",
+		"TestForgedPodGroupsStopNoPool", "TestStayOfAPodOfSomebodyElse"}},
+	{number: "tests", tries: "fill the memory of webhooks and caches", tests: []string{"TestReviewsTakeNoMemory",
+		"TestParallelReviewsTakeNoMemory", "TestWhatOthersWriteTakesNoMemory", "TestPodsWithoutEndTakeNoMemory",
+		"TestPodGroupsWithoutEndTakeNoMemory", "TestTemplatesThatAreTooLargeAreNotKept", "TestLabelsAndOwnersWithoutEndTakeNoMemory"}},
+	{number: "tests", tries: "take the arbiter's time by hostile templates", tests: []string{
+		"TestHostileTemplatesCostTheArbiterLittle", "TestOneNamespaceHasFewSetsOfRulesJudged", "TestKindsOfPodsAreBounded"}},
+	{number: "tests", tries: "lose hours by a disk that is full",
+		tests: []string{"TestFullDisk", "TestNoRoom", "TestFullDiskCostsNoHours"}},
+	{number: "tests", tries: "lose hours by a PostgreSQL that fails over", tests: []string{"TestServersFailOver"}},
 }

@@ -1,0 +1,81 @@
+package mergejob
+
+import (
+	"strconv"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// One namespace with thousands of merges, whose stores do not answer, delays nobody else's by more than one reading.
+func TestOneNamespaceDoesNotHoldUpTheStoresOfOthers(t *testing.T) {
+	g := NewWithT(t)
+	const readers = 8
+	q := newFairWorkqueue("", readers, workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	add := func(namespace string, jobs int) {
+		for i := range jobs {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: strconv.Itoa(i)}})
+		}
+	}
+	begun := make(chan reconcile.Request, readers)
+	begin := func() {
+		item, _ := q.Get()
+		begun <- item
+	}
+	of := func(namespace string) gomegatypes.GomegaMatcher { return HaveField("Namespace", namespace) }
+
+	add("hostile", 5000)
+	for range readers {
+		go begin()
+	}
+	var silent []reconcile.Request
+	for range readers - 2 {
+		var item reconcile.Request
+		g.Eventually(begun).Should(Receive(&item))
+		g.Expect(item).To(of("hostile"))
+		silent = append(silent, item)
+	}
+	g.Expect(q.Len()).To(BeZero(), "two readers are left to others")
+	add("ads", 3)
+	var read []reconcile.Request
+	for range 2 {
+		var item reconcile.Request
+		g.Eventually(begun).Should(Receive(&item))
+		g.Expect(item).To(of("ads"), "while all other readers wait for stores that do not answer")
+		read = append(read, item)
+	}
+	q.Done(silent[0])
+	next, _ := q.Get()
+	g.Expect(next).To(of("ads"), "who has fewer readers comes first")
+	q.Done(read[0])
+	next, _ = q.Get()
+	g.Expect(next).To(of("hostile"), "what nobody else needs is everybody's")
+}
+
+// Requests come out in order, each once, however many readers there are, and also those of one namespace alone.
+func TestAllStoresAreRead(t *testing.T) {
+	for _, readers := range []int{1, 2, 3, 16} {
+		g := NewWithT(t)
+		q := newFairWorkqueue("", readers, workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		var want, got []string
+		for i := range 20 {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ads", Name: strconv.Itoa(i)}})
+			want = append(want, strconv.Itoa(i))
+		}
+		for range 20 {
+			item, _ := q.Get()
+			got = append(got, item.Name)
+			q.Done(item)
+		}
+		g.Expect(got).To(Equal(want))
+		g.Expect(q.Len()).To(BeZero())
+		q.ShutDown()
+		_, ended := q.Get()
+		g.Expect(ended).To(BeTrue())
+	}
+}
