@@ -36,7 +36,8 @@ func newFairQueue(readers int) *fairQueue {
 		most -= max(readers/othersShare, 1)
 	}
 	return &fairQueue{
-		Queue: workqueue.DefaultQueue[reconcile.Request](), most: most, waiting: map[string][]reconcile.Request{}, out: map[string]int{},
+		Queue: workqueue.DefaultQueue[reconcile.Request](), most: most,
+		waiting: map[string][]reconcile.Request{}, out: map[string]int{},
 	}
 }
 

@@ -222,11 +222,11 @@ func BenchmarkEvaluateRules(b *testing.B) {
 }
 
 // cpuTime is what the process has used of processors, the collector of garbage included.
-func cpuTime(b testing.TB) time.Duration {
-	b.Helper()
+func cpuTime(tb testing.TB) time.Duration {
+	tb.Helper()
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -68,7 +68,8 @@ func pods(t *testing.T, file string) []string {
 func run(t *testing.T, in io.Reader, args ...string) (code int, out []byte, said string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = cli.Execute(t.Context(), cli.Root("tideline", Command(read, open)), append([]string{"ledger"}, args...), in, &stdout, &stderr)
+	root := cli.Root("tideline", Command(read, open))
+	code = cli.Execute(t.Context(), root, append([]string{"ledger"}, args...), in, &stdout, &stderr)
 	return code, stdout.Bytes(), stderr.String()
 }
 

@@ -102,9 +102,9 @@ func placeHash(job *v1alpha1.MergeJob, folder string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// partition is in which of AWS's worlds beside the commercial one a store of AWS's own is; empty for all others. In each a bucket's
-// name is given once, whatever its region: two jobs that name one bucket in two regions still share it. Servers other than
-// AWS's take a region for no more than the signature.
+// partition is in which of AWS's worlds beside the commercial one a store of AWS's own is; empty for all others. In each a
+// bucket's name is given once, whatever its region: two jobs that name one bucket in two regions still share it. Servers other
+// than AWS's take a region for no more than the signature.
 func partition(s *v1alpha1.ModelStore) string {
 	endpoint, region := s.Server()
 	if endpoint != "" {

@@ -183,8 +183,8 @@ func OpenLedger(ctx context.Context, at config.Ledger) (*ledger.Ledger, error) {
 	return ledger.Open(ctx, options)
 }
 
-// ReadLedger opens the ledger where it is, to read what it has, in operators that do not lead too: it changes nothing, and waits for
-// nobody who writes.
+// ReadLedger opens the ledger where it is, to read what it has, in operators that do not lead too: it changes nothing, and waits
+// for nobody who writes.
 func ReadLedger(ctx context.Context, at config.Ledger) (*ledger.Ledger, error) {
 	options, err := optionsOf(at)
 	if err != nil {
