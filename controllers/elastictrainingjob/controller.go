@@ -30,6 +30,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/fairqueue"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -226,7 +227,13 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: int(r.config.Concurrency.ElasticTrainingJobs),
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-			LogConstructor:          kube.LogFor(mgr, "elastictrainingjob", "job"),
+			// Each namespace may have all workers if no other needs them: a job is reconciled in milliseconds.
+			NewQueue: func(
+				name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
+			) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+				return fairqueue.New(name, int(r.config.Concurrency.ElasticTrainingJobs), limiter)
+			},
+			LogConstructor: kube.LogFor(mgr, "elastictrainingjob", "job"),
 		}).
 		Build(r)
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/merging/modelstore"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/fairqueue"
 )
 
 const (
@@ -92,7 +93,7 @@ func (s *stores) buildController(mgr ctrl.Manager) error {
 			NewQueue: func(
 				name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
 			) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-				return newFairWorkqueue(name, int(s.config.Concurrency.Stores), limiter)
+				return fairqueue.New(name, fairqueue.MostOfOne(int(s.config.Concurrency.Stores)), limiter)
 			},
 			LogConstructor: func(req *reconcile.Request) logr.Logger {
 				log := mgr.GetLogger().WithName("mergejob-store")

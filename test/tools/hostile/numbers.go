@@ -58,7 +58,7 @@ var numbered = []way{
 	{number: "low", tries: "write a formula into a report, by full-width signs too",
 		tests: []string{"TestBehaviour3NamesMakeNoFormulas"}},
 	{number: "low", tries: "have all readers of stores wait for the own ones",
-		tests: []string{"TestOneNamespaceDoesNotHoldUpTheStoresOfOthers"}},
+		tests: []string{"TestOneNamespaceDoesNotHoldUpOthers"}},
 	{number: "tests", tries: "have a weather of the fault grid pass that hits nothing",
 		scenarios: []string{"test/faults/missed_test.go"}},
 	{number: "tests", tries: "wait for gangs that are never placed", scenarios: []string{"test/integration/claims_test.go"},

@@ -1,4 +1,4 @@
-package mergejob
+package fairqueue
 
 import (
 	"strconv"
@@ -12,10 +12,10 @@ import (
 )
 
 // One namespace with thousands of merges, whose stores do not answer, delays nobody else's by more than one reading.
-func TestOneNamespaceDoesNotHoldUpTheStoresOfOthers(t *testing.T) {
+func TestOneNamespaceDoesNotHoldUpOthers(t *testing.T) {
 	g := NewWithT(t)
 	const readers = 8
-	q := newFairWorkqueue("", readers, workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	q := New("", MostOfOne(readers), workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
 	add := func(namespace string, jobs int) {
 		for i := range jobs {
@@ -58,10 +58,10 @@ func TestOneNamespaceDoesNotHoldUpTheStoresOfOthers(t *testing.T) {
 }
 
 // Requests come out in order, each once, however many readers there are, and also those of one namespace alone.
-func TestAllStoresAreRead(t *testing.T) {
+func TestEverythingComesOutInOrder(t *testing.T) {
 	for _, readers := range []int{1, 2, 3, 16} {
 		g := NewWithT(t)
-		q := newFairWorkqueue("", readers, workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		q := New("", MostOfOne(readers), workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		var want, got []string
 		for i := range 20 {
 			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ads", Name: strconv.Itoa(i)}})
@@ -78,4 +78,28 @@ func TestAllStoresAreRead(t *testing.T) {
 		_, ended := q.Get()
 		g.Expect(ended).To(BeTrue())
 	}
+}
+
+// With all workers for each namespace, the first of another comes after the one that is being handed out, and not after thousands.
+func TestNamespacesTakeTurns(t *testing.T) {
+	g := NewWithT(t)
+	q := New("", 8, workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	add := func(namespace, name string) {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	}
+	for i := range 400 {
+		add("hostile", strconv.Itoa(i))
+	}
+	first, _ := q.Get()
+	g.Expect(first.Namespace).To(Equal("hostile"))
+	add("ads", "a")
+	add("ads", "b")
+	second, _ := q.Get()
+	g.Expect(second.Namespace).To(Equal("ads"), "who has none under way comes first")
+	third, _ := q.Get()
+	g.Expect(third.Namespace).To(Equal("hostile"), "then they take turns")
+	fourth, _ := q.Get()
+	g.Expect(fourth.Namespace).To(Equal("ads"))
+	g.Expect(q.Len()).To(Equal(398))
 }
