@@ -231,7 +231,7 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 			NewQueue: func(
 				name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
 			) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-				return fairqueue.New(name, int(r.config.Concurrency.ElasticTrainingJobs), limiter)
+				return fairqueue.NewQueue(name, int(r.config.Concurrency.ElasticTrainingJobs), limiter)
 			},
 			LogConstructor: kube.LogFor(mgr, "elastictrainingjob", "job"),
 		}).

@@ -93,7 +93,7 @@ func (s *stores) buildController(mgr ctrl.Manager) error {
 			NewQueue: func(
 				name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
 			) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-				return fairqueue.New(name, fairqueue.MostOfOne(int(s.config.Concurrency.Stores)), limiter)
+				return fairqueue.NewQueue(name, fairqueue.MostOfOne(int(s.config.Concurrency.Stores)), limiter)
 			},
 			LogConstructor: func(req *reconcile.Request) logr.Logger {
 				log := mgr.GetLogger().WithName("mergejob-store")

@@ -25,10 +25,10 @@ func (m *Model) NewSequence(queue string, claiming []*Gang, leaves func(types.Na
 	return s
 }
 
-// Seat returns whether the gang would get room: free room that no gang before it needs, or that others leave for it. One that
+// SeatNext returns whether the gang would get room: free room that no gang before it needs, or that others leave for it. One that
 // was held long takes any free room. A gang that is refused keeps the free room that it could use. Gangs that the model does not
 // cover are always seated.
-func (s *Sequence) Seat(g *Gang, heldLong bool) bool {
+func (s *Sequence) SeatNext(g *Gang, heldLong bool) bool {
 	if g.beyondModel() != "" || s.place(g, s.rest) || heldLong && s.place(g, s.open) {
 		return true
 	}

@@ -47,7 +47,7 @@ func TestWhoIsSeatedInASequence(t *testing.T) {
 			s := New(f.s).NewSequence("ads", c.claiming, func(types.NamespacedName) bool { return true })
 			var seated []bool
 			for _, ask := range c.gangs {
-				seated = append(seated, s.Seat(ask, c.long))
+				seated = append(seated, s.SeatNext(ask, c.long))
 			}
 			g.Expect(seated).To(Equal(c.seated))
 		})

@@ -56,7 +56,8 @@ func (a *authority) server(names ...string) (cert, key []byte, err error) {
 	template := certificate(pkix.Name{CommonName: "localhost"})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	template.DNSNames = append([]string{"localhost"}, names...)
-	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	// Pods reach the API server by the first address of the range of Services, where a node forwards it.
+	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)}
 	return a.issue(template)
 }
 

@@ -46,7 +46,7 @@ func (t *teams) prepareOrder(team *team, claimants []admission.Claimant) {
 			sequence = t.c.in.model().NewSequence(team.profile.Name, t.claiming, t.c.surplusLeaves)
 		}
 		g := t.askedCore(c.Job)
-		seated := sequence.Seat(g, heldLong)
+		seated := sequence.SeatNext(g, heldLong)
 		if seated {
 			t.claiming = append(t.claiming, g)
 		}

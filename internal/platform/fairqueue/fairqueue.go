@@ -22,9 +22,9 @@ func MostOfOne(workers int) int {
 	return workers - max(workers/leftToOthers, 1)
 }
 
-// New makes the queue of a controller, for the option NewQueue. Of each namespace at most so many requests are under way at a
+// NewQueue makes the queue of a controller, for the option NewQueue. Of each namespace at most so many requests are under way at a
 // time, 1 or more.
-func New(
+func NewQueue(
 	name string, most int, limiter workqueue.TypedRateLimiter[reconcile.Request],
 ) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	fair := &queue{most: max(most, 1), waiting: map[string][]reconcile.Request{}, out: map[string]int{}}
