@@ -75,14 +75,16 @@ func TestReportThatChangesIsReadSoon(t *testing.T) {
 	job := onClaim("ads")
 	key := types.NamespacedName{Namespace: "ads", Name: "ctr"}
 	now := time.Date(2026, 11, 22, 6, 0, 0, 0, time.UTC)
-	s := newStores(nil, nil, config.DefaultConfiguration(), time.Now)
-	s.now = func() time.Time { return now }
+	s := newStores(nil, nil, config.DefaultConfiguration(), func() time.Time { return now })
 	g.Expect(s.noteReport(t.Context(), reportOf(job, "ctr", nil))).To(BeEmpty(), "its MergeJob may not exist")
 	for range 5 {
 		s.keepSighting(key, job.UID, &merging.Sighting{Trouble: &merging.Trouble{}})
 	}
 	now = now.Add(2 * time.Second)
 	g.Expect(s.timeUntilRead(key, job)).To(BeNumerically(">", time.Minute), "after five failures in a row")
+	now = now.Add(-time.Hour)
+	g.Expect(s.timeUntilRead(key, job)).To(BeZero(), "a clock that is set back puts no reading off")
+	now = now.Add(time.Hour)
 	g.Expect(s.noteReport(t.Context(), reportOf(job, "rank", nil))).To(BeEmpty())
 	hosts := reportOf(job, "ctr", nil)
 	hosts.Name = "ctr-hosts"

@@ -181,6 +181,8 @@ func (s *stores) timeUntilRead(key types.NamespacedName, job *v1alpha1.MergeJob)
 	}
 	since, interval := s.now().Sub(last.at), s.readInterval(job)
 	switch {
+	case since < 0:
+		return 0 // It was read by a clock that was set back since.
 	case last.failures > 0:
 		interval = min(interval, troubleInterval<<min(last.failures-1, 10), lastTrouble)
 	case last.hurry, last.sighting.Generation != job.Generation, last.sighting.RunNow != job.Annotations[v1alpha1.AnnotationRunNow]:

@@ -83,6 +83,7 @@ type Review struct {
 
 // ReviewClaims checks the promises of a docket: which stand, and which claims have ended.
 func (m *Model) ReviewClaims(d Docket, now time.Time) *Review {
+	d.Promises = d.Promises.notToCome(now)
 	r := &Review{Model: m, docket: d, ordered: orderedGangs(d.Waiting), byUs: newReach(d.Yields), byAnybody: newReach(d.Leaves)}
 	r.byUsUnserved = newReach(d.yieldsTo(&Gang{Unserved: true}))
 	rest := m.clone() // Each gang takes its room here, so that the next one is judged by what is left.
@@ -150,9 +151,26 @@ func (p Promises) AllNamed() (gangs []types.NamespacedName) {
 	return gangs
 }
 
+// notToCome are the promises with no time after now: a clock that was set back since would hold claims up, or make pauses longer,
+// for as long as it was set back.
+func (p Promises) notToCome(now time.Time) Promises {
+	p.Standing, p.Ended = slices.Clone(p.Standing), slices.Clone(p.Ended)
+	for i := range p.Standing {
+		if free := &p.Standing[i].Free; free.After(now) {
+			*free = now
+		}
+	}
+	for i := range p.Ended {
+		if at := &p.Ended[i].At; at.After(now) {
+			*at = now
+		}
+	}
+	return p
+}
+
 // RemainingAt are the ended claims that still count in a queue in which no gang claims room.
 func (p Promises) RemainingAt(now time.Time) Promises {
-	ended := slices.DeleteFunc(slices.Clone(p.Ended), func(e Ended) bool { return !e.stillCounts(now) })
+	ended := slices.DeleteFunc(p.notToCome(now).Ended, func(e Ended) bool { return !e.stillCounts(now) })
 	return Promises{Ended: ended}
 }
 

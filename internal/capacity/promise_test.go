@@ -195,3 +195,18 @@ func TestANodeThatComesAndGoesEndsTheClaim(t *testing.T) {
 	verdicts, _, _ = full().Judge(d, born.Add(35*time.Second))
 	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(BeEmpty(), "the node is back, and the pause goes on")
 }
+
+func TestAClockThatIsSetBackHoldsNoClaimUp(t *testing.T) {
+	g := NewWithT(t)
+	m, d := cluster([]Node{nodeOf("a", 2)}), docket(named("first", 2, time.Hour))
+	_, d.Promises, _ = m.Judge(d, born)
+	back := born.Add(-time.Hour)
+	_, promises, again := m.Judge(d, back)
+	g.Expect(again).To(Equal(inTime), "it has its time once more, and no hour")
+	d.Promises = promises
+	_, d.Promises, _ = m.Judge(d, back.Add(inTime))
+	g.Expect(d.Promises.Ended).To(HaveLen(1))
+	d.Promises = d.Promises.RemainingAt(back)
+	g.Expect(d.Promises.Ended).To(ConsistOf(HaveField("At", back)), "the pause begins anew")
+	g.Expect(d.Promises.RemainingAt(back.Add(longestPause)).Ended).To(BeEmpty())
+}

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -83,6 +84,22 @@ func TestJobThatStoppedInVainSaysSo(t *testing.T) {
 	m := describe.MeasureChange(&v1alpha1.ElasticTrainingJobStatus{}, w.status(), nil)
 	g.Expect(m.InVain).To(Equal(2))
 	g.Expect(m.InVainReason).To(Equal(losses.EvictionPreempted))
+}
+
+func TestJobThatStoppedInVainSaysSoAlthoughTheClockWasSetBack(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 4).trains()
+	w.status().LeftInVain = &v1alpha1.LeftInVain{
+		For: v1alpha1.GangRef{Namespace: "ads", Name: "other"}, Time: metav1.NewTime(w.now.Add(time.Hour)),
+	}
+	w.o.Verdict = capacity.Verdict{Preempt: &capacity.Preemption{By: ranker, Tier: "main-traffic"}}
+	w.settle()
+	w.o.Verdict = capacity.Verdict{InVain: []types.NamespacedName{ranker}}
+	w.settle()
+	g.Expect(w.status().LeftInVain).To(HaveField("For", v1alpha1.RefTo(ranker)))
+	told := w.status().LeftInVain.Time
+	w.pass(time.Minute).settle()
+	g.Expect(w.status().LeftInVain.Time).To(Equal(told), "it is said once")
 }
 
 func TestWhyAClaimIsNone(t *testing.T) {

@@ -76,10 +76,15 @@ func (p *planner) stayStopped() {
 	p.recordAttempt(next)
 }
 
-// noteStoppedInVain records once that the gang for which the job stopped was not placed in time.
+// noteStoppedInVain records once that the gang for which the job stopped was not placed in time. What was recorded of another
+// gang by a clock that was set back since does not keep it from that.
 func (p *planner) noteStoppedInVain() {
 	by, vain := p.Status.Preemption, p.Status.LeftInVain
-	if by == nil || !p.InVain(by.By) || vain != nil && !vain.Time.Before(&by.Since) {
+	if by == nil || !p.InVain(by.By) {
+		return
+	}
+	now := p.StatusTime()
+	if vain != nil && !vain.Time.Before(&by.Since) && (vain.For == by.By || !now.Before(&vain.Time)) {
 		return
 	}
 	p.Status.LeftInVain = &v1alpha1.LeftInVain{For: by.By, Time: p.StatusTime(), Workers: p.Spec.MinReplicas, Whole: true}

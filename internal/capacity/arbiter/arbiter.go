@@ -189,15 +189,15 @@ func (a *Arbiter) Start(ctx context.Context) error {
 		case <-a.changed:
 		case <-again:
 		}
-		began := a.now()
+		began := time.Now() // How long it works and rests is nobody else's time.
 		next := a.pace.remaining(began)
 		if a.isDue(began) {
 			var err error
-			if next, err = a.evaluate(ctx, began); err != nil {
+			if next, err = a.evaluate(ctx, a.now()); err != nil {
 				a.log.Error(err, "Could not judge which gangs have room; jobs go by the last verdicts", "retryAfter", interval)
 				next = interval
 			} else {
-				a.log.V(1).Info("Judged which gangs have room", "took", a.now().Sub(began), "nextAfter", next)
+				a.log.V(1).Info("Judged which gangs have room", "took", time.Since(began), "nextAfter", next)
 			}
 		}
 		again = nil
@@ -207,7 +207,7 @@ func (a *Arbiter) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(interval - min(interval, a.now().Sub(began))):
+		case <-time.After(interval - min(interval, time.Since(began))):
 		}
 	}
 }
@@ -225,12 +225,12 @@ func (a *Arbiter) EvaluateAt(
 // evaluate judges every queue in which a gang waits, installs the verdicts and wakes the jobs whose verdicts changed. It returns
 // after what time a verdict changes though nothing else does; zero for never.
 func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, error) {
-	began := a.now()
+	began := time.Now()
 	woken, again, err := a.decide(ctx, now)
 	if err != nil {
 		return 0, err
 	}
-	a.pace.noteWork(began, a.now())
+	a.pace.noteWork(began, time.Now())
 	// Wake without any lock: reconcilers that run meanwhile read their verdicts.
 	a.mu.RLock()
 	wakeMerges, wakeProfiles := a.wakeMerges, a.wakeProfiles

@@ -351,6 +351,7 @@ func TestRoomIsForThePreemptedGangThatGoesOnAlready(t *testing.T) {
 	}{
 		"it has just begun":            {began: time.Second},
 		"it should be there by now":    {began: arriving, resumes: true},
+		"it began by a clock set back": {began: -time.Hour, resumes: true},
 		"the operator has just begun":  {began: time.Hour, operator: time.Second},
 		"the operator should be there": {began: time.Hour, operator: arriving, resumes: true},
 	} {

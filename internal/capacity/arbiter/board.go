@@ -50,7 +50,7 @@ func (b *board[V]) replace(next map[types.NamespacedName]V, now time.Time) []typ
 	for job, v := range next {
 		told, known := b.told[job]
 		if !known || !reflect.DeepEqual(b.soon(v), b.soon(told.verdict)) ||
-			(now.Sub(told.at) >= pause && !reflect.DeepEqual(v, told.verdict)) {
+			((now.Sub(told.at) >= pause || now.Before(told.at)) && !reflect.DeepEqual(v, told.verdict)) {
 			wake = append(wake, job)
 			b.told[job] = telling[V]{verdict: v, at: now}
 		}

@@ -36,3 +36,15 @@ func TestAllWhoWaitWriteMereFiguresOnceASecondTogether(t *testing.T) {
 		})
 	}
 }
+
+func TestFiguresAreToldAlthoughTheClockWasSetBack(t *testing.T) {
+	g := NewWithT(t)
+	b := newBoard(soonPart)
+	figures := func(largest int32) verdicts {
+		return verdicts{key("ctr"): {Place: farPlace, Waiting: 1, Answer: capacity.Answer{Largest: largest}}}
+	}
+	b.replace(figures(1), now)
+	g.Expect(b.replace(figures(2), now.Add(time.Second))).To(BeEmpty())
+	g.Expect(b.replace(figures(2), now.Add(-time.Hour))).To(HaveLen(1))
+	g.Expect(b.replace(figures(3), now.Add(-time.Hour))).To(BeEmpty(), "and not at each look")
+}

@@ -449,10 +449,11 @@ func (c *collector) isArriving(job *v1alpha1.ElasticTrainingJob) bool {
 		since = c.arbiter.began
 	}
 	left := since.Add(arriving).Sub(c.now)
-	if left > 0 {
-		c.in.again = kube.SoonerOf(c.in.again, left)
+	if left <= 0 || left > arriving {
+		return false // It began long ago, maybe by a clock that was set back since: it must not claim room until then.
 	}
-	return left > 0
+	c.in.again = kube.SoonerOf(c.in.again, left)
+	return true
 }
 
 // isCoreOf is true if the PodGroup is the core of the job.

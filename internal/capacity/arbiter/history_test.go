@@ -44,8 +44,8 @@ func number(t *testing.T, variable string, fallback uint64) uint64 {
 }
 
 // TestRandomQueues drives a few gangs that share nodes through random events, and holds the arbiter and the planner of trainings
-// together to the laws of who leaves for which gang. TIDELINE_HISTORIES is how many, 8 by default, of TIDELINE_SEED,
-// 4 by default.
+// together to the laws of who leaves for which gang. In every fourth history the clock is also put forward and back by an hour.
+// TIDELINE_HISTORIES is how many, 8 by default, of TIDELINE_SEED, 4 by default.
 func TestRandomQueues(t *testing.T) {
 	histories, seed := number(t, "TIDELINE_HISTORIES", 8), number(t, "TIDELINE_SEED", 4)
 	shards := uint64(runtime.GOMAXPROCS(0))
@@ -56,9 +56,10 @@ func TestRandomQueues(t *testing.T) {
 			t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {
 				t.Parallel()
 				for n := shard; n < histories; n += shards {
-					l := history(t, rand.New(rand.NewPCG(seed, n)), nil)
+					steps := n/shards%4 == 3
+					l := history(t, rand.New(rand.NewPCG(seed, n)), steps, nil)
 					if l.broken != "" {
-						history(t, rand.New(rand.NewPCG(seed, n)), t.Logf)
+						history(t, rand.New(rand.NewPCG(seed, n)), steps, t.Logf)
 						t.Fatalf("TIDELINE_SEED=%d, history %d: %s", seed, n, l.broken)
 					}
 					mu.Lock()
@@ -79,7 +80,7 @@ func TestRandomQueues(t *testing.T) {
 }
 
 // history is what happens in one simulator. It tells the story if somebody listens.
-func history(t *testing.T, c *rand.Rand, tell func(string, ...any)) *laws {
+func history(t *testing.T, c *rand.Rand, steps bool, tell func(string, ...any)) *laws {
 	t.Helper()
 	if tell == nil {
 		tell = func(string, ...any) {}
@@ -103,11 +104,18 @@ func history(t *testing.T, c *rand.Rand, tell func(string, ...any)) *laws {
 	}
 	for range 6 + c.IntN(16) {
 		what := w.happen(c)
+		if steps && c.IntN(4) == 0 {
+			what += ", and " + w.stepClock(pick(c, time.Hour, -time.Hour))
+		}
 		tell("%s: %s;%s", w.now.Format(time.TimeOnly), what, w.picture())
 		pass(pick(c, time.Second, 10*time.Second, 70*time.Second, 70*time.Second, 2*time.Minute, 6*time.Minute))
 		if w.laws.broken != "" {
 			return w.laws
 		}
+	}
+	if steps {
+		w.skew = 0
+		pass(w.mostSkew) // What was put off by a clock that was ahead is due by then.
 	}
 	pass(time.Hour)
 	w.patience = 5 * time.Minute

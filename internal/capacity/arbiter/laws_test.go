@@ -34,8 +34,8 @@ type laws struct {
 	begun map[types.NamespacedName][]time.Time
 	// stopped is when trainings were told to stop, by training and gang.
 	stopped map[[2]types.NamespacedName][]time.Time
-	// ended is when the claims of gangs last ended.
-	ended map[types.NamespacedName]time.Time
+	// ended are the claims of gangs that ended last.
+	ended map[types.NamespacedName]capacity.Ended
 	owed  []debt
 	// What the histories tried.
 	victims, stops, claimsEnded, told, resumed, stepped int
@@ -46,9 +46,11 @@ type made struct{ victims, stops int }
 
 // debt is what a training must say of a gang for which its workers left in vain.
 type debt struct {
-	job    types.UID
-	gang   string
-	since  time.Time
+	job   types.UID
+	gang  string
+	since time.Time
+	// at is what time it was then by the clock.
+	at     time.Time
 	whole  bool
 	ofOurs bool
 }
@@ -56,7 +58,7 @@ type debt struct {
 func newLaws() *laws {
 	return &laws{
 		promised: map[types.NamespacedName]made{}, begun: map[types.NamespacedName][]time.Time{},
-		ended: map[types.NamespacedName]time.Time{}, stopped: map[[2]types.NamespacedName][]time.Time{},
+		ended: map[types.NamespacedName]capacity.Ended{}, stopped: map[[2]types.NamespacedName][]time.Time{},
 	}
 }
 
@@ -86,10 +88,12 @@ func (l *laws) judge(w *simulator) {
 			}
 		}
 		for i := range promises.Ended {
-			if e := &promises.Ended[i]; !e.At.Equal(l.ended[e.For]) {
-				l.ended[e.For] = e.At
+			e := &promises.Ended[i]
+			// One whose time alone is earlier ended by a clock that was set back since.
+			if before := l.ended[e.For]; e.At.After(before.At) || e.Times != before.Times {
 				l.ends(w, e)
 			}
+			l.ended[e.For] = *e
 		}
 	}
 	l.promised = promised
@@ -278,7 +282,7 @@ func (w *simulator) leavesFor(p *capacity.Promise, pod *corev1.Pod, stops bool, 
 	t := w.trainingOf(pod)
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return pod.DeletionTimestamp.Sub(w.now) <= capacity.LongestLeave
+		return w.leaving[pod.UID].Sub(w.now) <= capacity.LongestLeave
 	case t == nil || slices.Contains(spared, string(pod.UID)):
 		return false
 	case t.job.Status.Preemption != nil:
@@ -312,10 +316,10 @@ func (l *laws) ends(w *simulator, e *capacity.Ended) {
 		stopped := slices.ContainsFunc(e.Stopped, func(h capacity.Holder) bool { return h.Job == key }) && st.Preemption != nil &&
 			st.Preemption.By.Key() == e.For
 		if left || stopped {
-			l.owed = append(l.owed, debt{job: t.job.UID, gang: e.For.String(), since: e.At, whole: stopped})
+			l.owed = append(l.owed, debt{job: t.job.UID, gang: e.For.String(), since: w.now, at: e.At, whole: stopped})
 		}
 		if e.For == key {
-			l.owed = append(l.owed, debt{job: t.job.UID, gang: e.For.String(), since: e.At, ofOurs: true})
+			l.owed = append(l.owed, debt{job: t.job.UID, gang: e.For.String(), since: w.now, at: e.At, ofOurs: true})
 		}
 	}
 }
@@ -335,7 +339,7 @@ func (l *laws) collect(w *simulator) {
 		case d.ofOurs && w.saysNotPlaced(w.trainings[at]):
 			l.told++
 			return true
-		case !d.ofOurs && vain != nil && vain.For.String() == d.gang && !vain.Time.Time.Before(d.since.Truncate(time.Second)):
+		case !d.ofOurs && vain != nil && vain.For.String() == d.gang && !vain.Time.Time.Before(d.at.Truncate(time.Second)):
 			l.told++
 			return true
 		}

@@ -49,7 +49,7 @@ func (w *simulator) tick(ctx context.Context) (bool, error) {
 	w.next = time.Time{}
 	w.runKubelets()
 	w.schedule()
-	again, err := w.arbiter.evaluate(ctx, w.now)
+	again, err := w.arbiter.evaluate(ctx, w.clock())
 	if err != nil {
 		return false, err
 	}
@@ -70,10 +70,10 @@ func (w *simulator) tick(ctx context.Context) (bool, error) {
 func (w *simulator) runKubelets() {
 	for _, p := range slices.Clone(w.pods) {
 		switch {
-		case p.DeletionTimestamp != nil && !p.DeletionTimestamp.After(w.now):
+		case p.DeletionTimestamp != nil && !w.leaving[p.UID].After(w.now):
 			w.gone(p)
 		case p.DeletionTimestamp != nil:
-			w.wakeAt(p.DeletionTimestamp.Time)
+			w.wakeAt(w.leaving[p.UID])
 		case p.Spec.NodeName != "" && p.Status.Phase == corev1.PodPending:
 			p.Status.Phase = corev1.PodRunning
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}

@@ -41,7 +41,11 @@ const mostWoken = 1000
 // simulator plays the API server, Volcano's scheduler and the kubelets for a few gangs on a few nodes. The arbiter and the
 // planner of trainings are the real ones. Its clock goes only when it is told to.
 type simulator struct {
-	now     time.Time
+	// now is what has passed: nobody sets it. Kubelets go by it, and laws. skew is how far the clock by which the API server and the
+	// operator tell the time is ahead of it, and mostSkew more than it ever was, either way.
+	now            time.Time
+	skew, mostSkew time.Duration
+
 	arbiter *Arbiter
 	config  *config.Configuration
 	pacer   *kube.Pacer
@@ -63,8 +67,9 @@ type simulator struct {
 	stopped bool
 	// placedAt is when gangs were last placed, by the names of their PodGroups.
 	placedAt map[string]time.Time
-	// lastPod is when a pod was last created or deleted.
+	// lastPod is when a pod was last created or deleted, and leaving until when pods may take that leave.
 	lastPod time.Time
+	leaving map[types.UID]time.Time
 
 	laws *laws
 	tell func(string, ...any)
@@ -119,7 +124,7 @@ func (h *hindrance) String() string {
 func newSimulator(tell func(string, ...any)) *simulator {
 	w := &simulator{
 		now: now, patience: time.Second, config: config.DefaultConfiguration(), pacer: kube.NewPacer(),
-		hindered: map[string]*hindrance{},
+		hindered: map[string]*hindrance{}, leaving: map[types.UID]time.Time{},
 		placedAt: map[string]time.Time{}, laws: newLaws(), tell: tell,
 		queues: []*queue{{name: "default"}, {name: "other"}},
 	}
@@ -132,13 +137,26 @@ func newSimulator(tell func(string, ...any)) *simulator {
 	return w
 }
 
+// clock is what time it is by the clock that the API server and the operator go by.
+func (w *simulator) clock() time.Time { return w.now.Add(w.skew) }
+
+// stepClock puts that clock forward or back, as the API server's is when it is set.
+func (w *simulator) stepClock(by time.Duration) string {
+	w.skew += by
+	for i := range w.laws.owed { // What is said later is said by the clock as it is then.
+		w.laws.owed[i].at = w.laws.owed[i].at.Add(min(by, 0))
+	}
+	w.mostSkew = max(w.mostSkew, w.skew.Abs()+time.Hour)
+	return fmt.Sprintf("clocks are %s ahead", w.skew)
+}
+
 // restart starts the operator anew, which forgets what it had in memory.
 func (w *simulator) restart() {
 	w.arbiter = New(w, w.config, func() bool { return false },
 		func(string, time.Duration) (admission.Spending, error) {
 			return admission.Spending{}, errors.New("there is no ledger")
 		}, logr.Discard())
-	w.arbiter.began, w.arbiter.wake = w.now, make(chan event.GenericEvent, mostWoken)
+	w.arbiter.began, w.arbiter.wake = w.clock(), make(chan event.GenericEvent, mostWoken)
 	for _, t := range w.trainings {
 		t.departures = nil
 	}
@@ -249,7 +267,7 @@ func (w *simulator) addTraining(tier, queue string, minimum, maximum int32, each
 	name := fmt.Sprintf("%s%d", tier, w.named)
 	job := &v1alpha1.ElasticTrainingJob{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ads", Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: metav1.NewTime(w.now),
+			Namespace: "ads", Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: metav1.NewTime(w.clock()),
 		},
 		Spec: v1alpha1.ElasticTrainingJobSpec{
 			Tier: tier, MinReplicas: minimum, MaxReplicas: maximum,
@@ -284,7 +302,7 @@ func (w *simulator) addForeign(queue string, launcher int64, workers int, each i
 	name := fmt.Sprintf("foreign%d", w.named)
 	group := gang.Group{Namespace: "ads", Name: name, Queue: queue, MinMember: int32(1 + workers)}.PodGroup()
 	group.SetUID(w.uid(name))
-	group.SetCreationTimestamp(metav1.NewTime(w.now))
+	group.SetCreationTimestamp(metav1.NewTime(w.clock()))
 	w.groups, w.hindered[name] = append(w.groups, group), &h
 	if h.refused {
 		return name
@@ -306,7 +324,7 @@ func (w *simulator) addForeign(queue string, launcher int64, workers int, each i
 // admit creates a pod.
 func (w *simulator) admit(pod *corev1.Pod) {
 	h := w.hindered[gang.GroupOf(pod)]
-	pod.UID, pod.CreationTimestamp, pod.Status.Phase = w.uid(pod.Name), metav1.NewTime(w.now), corev1.PodPending
+	pod.UID, pod.CreationTimestamp, pod.Status.Phase = w.uid(pod.Name), metav1.NewTime(w.clock()), corev1.PodPending
 	if h != nil && h.gated {
 		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}}
 	}
@@ -325,7 +343,9 @@ func (w *simulator) leave(pod *corev1.Pod, grace time.Duration) {
 		w.gone(pod)
 		return
 	}
-	pod.DeletionTimestamp = ptr.To(metav1.NewTime(w.now.Add(grace)))
+	w.leaving[pod.UID] = w.now.Add(grace)
+	pod.DeletionTimestamp = ptr.To(metav1.NewTime(w.clock().Add(grace)))
+	pod.DeletionGracePeriodSeconds = ptr.To(int64(grace.Seconds()))
 }
 
 // gone takes a pod away; its training remembers how it was last seen.
@@ -390,10 +410,10 @@ func (w *simulator) reconcile(t *trainee) {
 			*state = ptr.To(gang.StateOf(w.groups[at]))
 		}
 	}
-	d := training.Plan(o, w.now)
+	d := training.Plan(o, w.clock())
 	wanted := d.Status
 	if p := w.apply(t, &d); p != nil {
-		wanted = training.ExplainObstacle(o, w.now, d,
+		wanted = training.ExplainObstacle(o, w.clock(), d,
 			jobstate.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal})
 	}
 	if d.RequeueAfter > 0 {
@@ -408,15 +428,15 @@ func (w *simulator) write(t *trainee, o *jobstate.Observed, wanted *v1alpha1.Ela
 	if pace == statuspace.Never {
 		w.pacer.NoteAgreement(key)
 	} else {
-		noticed, written := w.pacer.NoteDifference(key, pace, w.now)
-		if wait := pace.TimeToWait(noticed, written, w.now); wait > 0 {
+		noticed, written := w.pacer.NoteDifference(key, pace, w.clock())
+		if wait := pace.TimeToWait(noticed, written, w.clock()); wait > 0 {
 			w.wakeAt(w.now.Add(wait))
 			return
 		}
 		job := t.job.DeepCopy()
 		wanted.DeepCopyInto(&job.Status)
 		t.job = job
-		w.pacer.NoteWrite(key, w.now)
+		w.pacer.NoteWrite(key, w.clock())
 		w.changes++
 	}
 	t.departures = slices.DeleteFunc(t.departures, func(d podstate.Departure) bool {
@@ -451,7 +471,7 @@ func (w *simulator) apply(t *trainee, d *training.Decision) *kube.Problem {
 	for _, g := range d.CreateGroups {
 		group := g.PodGroup()
 		group.SetUID(w.uid(g.Name))
-		group.SetCreationTimestamp(metav1.NewTime(w.now))
+		group.SetCreationTimestamp(metav1.NewTime(w.clock()))
 		w.groups = append(w.groups, group)
 		w.changes++
 	}

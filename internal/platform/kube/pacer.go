@@ -26,13 +26,23 @@ func NewPacer() *Pacer { return &Pacer{objects: map[types.NamespacedName]noted{}
 
 // NoteDifference notes that the object's status is not what it should be, and at what pace that is written. It returns since
 // when that is so and when the status was last written; the zero time if this process has not written it. A more urgent
-// difference than the one noted counts from now.
+// difference than the one noted counts from now. A time that is to come was noted by a clock that was set back since: it counts
+// as now, or the status would stay as it is for as long as the clock was set back.
 func (p *Pacer) NoteDifference(key types.NamespacedName, is statuspace.Pace, now time.Time) (noticed, written time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := p.objects[key]
+	before := o
 	if o.noticed.IsZero() || is > o.pace {
 		o.noticed, o.pace = now, is
+	}
+	if o.noticed.After(now) {
+		o.noticed = now
+	}
+	if o.written.After(now) {
+		o.written = now
+	}
+	if o != before {
 		p.objects[key] = o
 	}
 	return o.noticed, o.written
