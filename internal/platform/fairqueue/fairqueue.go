@@ -22,8 +22,8 @@ func MostOfOne(workers int) int {
 	return workers - max(workers/leftToOthers, 1)
 }
 
-// NewQueue makes the queue of a controller, for the option NewQueue. Of each namespace at most so many requests are under way at a
-// time, 1 or more.
+// NewQueue makes the queue of a controller, for its option of that name. Of each namespace at most so many requests are under
+// way at a time, 1 or more.
 func NewQueue(
 	name string, most int, limiter workqueue.TypedRateLimiter[reconcile.Request],
 ) workqueue.TypedRateLimitingInterface[reconcile.Request] {

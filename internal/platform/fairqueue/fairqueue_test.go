@@ -80,7 +80,7 @@ func TestEverythingComesOutInOrder(t *testing.T) {
 	}
 }
 
-// With all workers for each namespace, the first of another comes after the one that is being handed out, and not after thousands.
+// With all workers for each namespace, the first of another comes after what is handed out, and not after hundreds.
 func TestNamespacesTakeTurns(t *testing.T) {
 	g := NewWithT(t)
 	q := NewQueue("", 8, workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

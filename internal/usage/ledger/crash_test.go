@@ -191,8 +191,8 @@ func TestCrashAtEveryStatementOfReports(t *testing.T) {
 		"2026-11-09 00:00:00 +0000 UTC, revision 1: false")
 }
 
-// crashesAtEachStatement tells a story with a crash at each statement, those that make the tables included or not; make test chooses
-// one in four, and of PostgreSQL one of so many. The whole one must say what it is about.
+// crashesAtEachStatement tells a story with a crash at each statement, those that make the tables included or not; make test
+// chooses one in four, and of PostgreSQL one of so many. The whole one must say what it is about.
 func crashesAtEachStatement(t *testing.T, story string, tables bool, oneInOnPostgres int, whatItIsAbout ...string) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, whole Options) {

@@ -10,8 +10,8 @@ import (
 // Variable is what has a test try every point, if it is "each".
 const Variable = "TIDELINE_CRASHES"
 
-// Choose returns the points from first to last that a test tries: every nth, from one of the first n that differs from run to run, so
-// that n runs try most of them. With [Variable] it returns them all. It is empty if last is before first; oneIn is at least 1.
+// Choose returns the points from first to last that a test tries: one in so many, at least 1, from one of the first that differs
+// from run to run, so that many runs try them all. With [Variable] it returns each. It is empty if last is before first.
 func Choose(t testing.TB, first, last, oneIn int) []int {
 	t.Helper()
 	if os.Getenv(Variable) == "each" {
