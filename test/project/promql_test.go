@@ -2,9 +2,11 @@ package project
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +79,69 @@ func TestDashboardLoads(t *testing.T) {
 	}
 }
 
+// What people ask of a cluster has its panel, which shows each figure once although a second operator stands by.
+func TestDashboardAnswersQuestions(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(repository, "config", "components", "monitoring", "dashboard.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(content, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	queries := map[string][]string{}
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			queries[panel.Title] = append(queries[panel.Title], target.Expr)
+		}
+	}
+	series := []string{
+		`tideline_profile_accelerators{profile="ads",tier="research",pod="a"} 5`,
+		`tideline_profile_accelerators{profile="ads",tier="research",pod="b"} 5`,
+		`tideline_profile_jobs{profile="ads",state="waiting",reason="Unschedulable"} 2`,
+		`tideline_profile_jobs{profile="shop",state="waiting",reason="Unschedulable"} 3`,
+		`tideline_profile_jobs{profile="shop",state="running",reason=""} 9`,
+		`tideline_profile_resources{profile="ads",resource="nvidia.com/gpu",kind="used"} 8`,
+		`tideline_profile_resources{profile="ads",resource="nvidia.com/gpu",kind="deserved"} 4`,
+		`tideline_profile_resources{profile="ads",resource="nvidia.com/gpu",kind="borrowed"} 4`,
+		`tideline_profile_resources{profile="shop",resource="nvidia.com/gpu",kind="lent"} 4`,
+		`tideline_profile_resources{profile="shop",resource="nvidia.com/gpu",kind="borrowed"} 0`,
+		`tideline_profile_resources{profile="shop",resource="cpu",kind="lent"} 99`,
+		`tideline_sizing_slack{profile="ads",tier="a",resource="cpu",mode="Recommend"} 2`,
+		`tideline_sizing_slack{profile="ads",tier="b",resource="cpu",mode="Recommend"} 1`,
+		`tideline_sizing_slack{profile="ads",tier="b",resource="memory",mode="Enforce"} 7`,
+		`tideline_merge_line_length{pool="merges"} 3`,
+		`tideline_merge_head_wait_seconds{pool="merges"} 120`,
+	}
+	for title, want := range map[string][]string{
+		"Accelerators held now, by team and tier": {`{profile="ads", tier="research"} 5`},
+		"Who waits, by reason":                    {`{reason="Unschedulable"} 5`},
+		"Share of each team": {
+			`{profile="ads", resource="nvidia.com/gpu"} 8`, `{profile="ads", resource="nvidia.com/gpu"} 4`,
+		},
+		"Borrowed and lent": {
+			`{profile="ads", resource="nvidia.com/gpu"} 4`, `{profile="shop", resource="nvidia.com/gpu"} 4`,
+		},
+		"Cores beyond need":  {`{mode="Recommend", profile="ads"} 3`},
+		"Memory beyond need": {`{mode="Enforce", profile="ads"} 7`},
+		"Line of merges":     {`{pool="merges"} 3`},
+		"Head of the line":   {`{pool="merges"} 120`},
+	} {
+		var shown []string
+		for _, query := range queries[title] {
+			shown = append(shown, figures(t, query, series, 0))
+		}
+		if !slices.Equal(shown, want) {
+			t.Errorf("panel %q shows %q, and not %q", title, shown, want)
+		}
+	}
+}
+
 // checkMetrics holds a query to what the operator counts and its page explains.
 func checkMetrics(t *testing.T, where, query string) {
 	t.Helper()
@@ -126,6 +191,26 @@ func registered() map[string]bool {
 // evaluate returns for what labels a query holds after some minutes, when series have a sample each minute.
 func evaluate(t *testing.T, query string, descriptions []string, minutes int) string {
 	t.Helper()
+	var holds []string
+	for _, sample := range ask(t, query, descriptions, minutes) {
+		holds = append(holds, sample.Metric.String())
+	}
+	return strings.Join(holds, " ")
+}
+
+// figures are what evaluate returns, each with its value.
+func figures(t *testing.T, query string, descriptions []string, minutes int) string {
+	t.Helper()
+	var said []string
+	for _, sample := range ask(t, query, descriptions, minutes) {
+		said = append(said, fmt.Sprintf("%s %g", sample.Metric, sample.F))
+	}
+	return strings.Join(said, " ")
+}
+
+// ask asks a query about series that have a sample each minute.
+func ask(t *testing.T, query string, descriptions []string, minutes int) promql.Vector {
+	t.Helper()
 	var all []storage.Series
 	for _, description := range descriptions {
 		of, values, err := promQL.ParseSeriesDesc(description)
@@ -162,11 +247,7 @@ func evaluate(t *testing.T, query string, descriptions []string, minutes int) st
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
-	var holds []string
-	for _, sample := range vector {
-		holds = append(holds, sample.Metric.String())
-	}
-	return strings.Join(holds, " ")
+	return vector
 }
 
 func matches(of labels.Labels, matchers []*labels.Matcher) bool {
