@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -39,6 +40,26 @@ type answer struct {
 	until time.Time
 	user  authenticationv1.UserInfo
 	yes   bool
+}
+
+// errBlind is for an operator that cannot find out who its readers are.
+var errBlind = errors.New("the console is on, and this operator may not create tokenreviews, so that nobody can sign in: apply " +
+	"component monitoring, or bind ClusterRole system:auth-delegator to the operator's ServiceAccount")
+
+// checkRights asks whether the operator may find out who its readers are; [errBlind] if not.
+func (g *guard) checkRights(ctx context.Context) error {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: authenticationv1.GroupName, Resource: "tokenreviews", Verb: "create",
+		},
+	}}
+	if err := g.api.Create(ctx, review); err != nil {
+		return fmt.Errorf("ask whether the console may review tokens: %w", err)
+	}
+	if !review.Status.Allowed {
+		return errBlind
+	}
+	return nil
 }
 
 // remembered returns an answer that is not too old.

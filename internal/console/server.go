@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -101,6 +102,16 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, claims *claimcache.Reade
 	h := &historian{open: open, cfg: cfg, log: log}
 	s := newServer(&guard{api: mgr.GetClient()}, g.now, h.past, cfg, log)
 	if err := mgr.Add(s.streams); err != nil {
+		return err
+	}
+	// Trainings do not depend on the console, so that the operator starts all the same.
+	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if err := s.guard.checkRights(ctx); err != nil {
+			log.Error(err, "Cannot let anybody in")
+		}
+		return nil
+	}))
+	if err != nil {
 		return err
 	}
 	return mgr.AddMetricsServerExtraHandler(view.Root, s)

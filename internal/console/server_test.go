@@ -19,7 +19,9 @@ import (
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -200,6 +202,35 @@ func TestConsoleNeedsTLS(t *testing.T) {
 	g.Expect(checkServed(config.Metrics{BindAddress: ":8443", Secure: true})).To(Succeed())
 	g.Expect(checkServed(config.Metrics{BindAddress: "0", Secure: true})).To(MatchError(errUnservable))
 	g.Expect(checkServed(config.Metrics{BindAddress: ":8443"})).To(MatchError(errUnservable))
+}
+
+// The operator says at its start that nobody can sign in, and each page says so to whoever tries.
+func TestConsoleNeedsTheRightToReviewTokens(t *testing.T) {
+	g := NewWithT(t)
+	for _, may := range []bool{true, false} {
+		api := interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{
+			Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+				switch review := o.(type) {
+				case *authorizationv1.SelfSubjectAccessReview:
+					review.Status.Allowed = may && review.Spec.ResourceAttributes.Resource == "tokenreviews"
+				case *authenticationv1.TokenReview:
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "tokenreviews"}, "", errors.New("no such right"))
+				}
+				return nil
+			},
+		})
+		s := serve(world(), everything)
+		s.guard = &guard{api: api}
+		if may {
+			g.Expect(s.guard.checkRights(t.Context())).To(Succeed())
+			continue
+		}
+		g.Expect(s.guard.checkRights(t.Context())).To(MatchError(And(ContainSubstring("may not create tokenreviews"),
+			ContainSubstring("system:auth-delegator"))))
+		w := get(s, "/console/", "good")
+		g.Expect(w.Code).To(Equal(http.StatusServiceUnavailable))
+		g.Expect(w.Body.String()).To(ContainSubstring("it needs the right to create tokenreviews"))
+	}
 }
 
 func TestSigningIn(t *testing.T) {
