@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,8 +66,44 @@ func (c client) install(name, namespace string, own values) error {
 	return err
 }
 
-// TestReleaseOnACluster: what Helm installs on a bare cluster has a job train; a second release is refused; and an uninstalled
-// release leaves the job. The operator is a process beside the cluster.
+// upgrade has Helm bring the next version of the chart.
+func (c client) upgrade(name string, own values) {
+	c.t.Helper()
+	upgrade := action.NewUpgrade(c.helm(namespace))
+	upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = namespace, kube.HookOnlyStrategy, time.Minute
+	next := load(c.t)
+	next.Metadata.Version = "99.0.0"
+	released, err := upgrade.RunWithContext(c.t.Context(), name, next, own)
+	if err != nil {
+		c.t.Fatalf("the upgrade of %s: %v, %v", name, released, err)
+	}
+}
+
+// operate runs the operator beside the cluster, and returns what ends it. Without an operator at the address of the webhooks,
+// which Helm installs, no one may create jobs, so they are deleted.
+func (c client) operate(program string) (end func()) {
+	c.t.Helper()
+	c.run("delete", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-l", "app.kubernetes.io/name=tideline")
+	runs := exec.CommandContext(context.WithoutCancel(c.t.Context()), program, "run", "--webhooks=false",
+		"--health-probe-bind-address=127.0.0.1:0")
+	runs.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)
+	if err := runs.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	end = sync.OnceFunc(func() { _ = runs.Process.Signal(os.Interrupt); _ = runs.Wait() })
+	c.t.Cleanup(end)
+	return end
+}
+
+// pods are those of the job of config/samples/smallest.yaml, with their UIDs.
+func (c client) pods() string {
+	c.t.Helper()
+	return c.run("get", "pods", "-l", "tideline.io/job=resnet", "-o",
+		"jsonpath={range .items[*]}{.metadata.name}={.metadata.uid} {end}")
+}
+
+// TestReleaseOnACluster: what Helm installs on a bare cluster has a job train; a second release is refused; an upgrade leaves the
+// job its pods; and an uninstalled release leaves the job. The operator is a process beside the cluster.
 func TestReleaseOnACluster(t *testing.T) {
 	if os.Getenv("TIDELINE_HELM") == "" {
 		t.Skip("make test-install runs this, with a cluster")
@@ -76,7 +113,7 @@ func TestReleaseOnACluster(t *testing.T) {
 	command(t.Context(), t, "go", "build", "-o", program, "./test/cluster/cmd/localcluster")
 	command(t.Context(), t, "go", "build", "-o", operator, ".")
 	c := client{t: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
-	command(t.Context(), t, program, "up", "--gpu-nodes=1", "--gpus-per-node=8", "--kubeconfig="+c.kubeconfig)
+	command(t.Context(), t, program, "up", "--gpu-nodes=2", "--gpus-per-node=8", "--kubeconfig="+c.kubeconfig)
 	t.Cleanup(func() { command(context.Background(), t, program, "down", "--kubeconfig="+c.kubeconfig) })
 	c.kubectl = command(t.Context(), t, program, "kubectl")
 
@@ -87,26 +124,28 @@ func TestReleaseOnACluster(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "as release first of namespace "+namespace) {
 		t.Errorf("a second release: %v", err)
 	}
-	debug := values{"configuration": values{"log": values{"level": "debug"}}}
-	upgrade := action.NewUpgrade(c.helm(namespace))
-	upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = namespace, kube.HookOnlyStrategy, time.Minute
-	if _, err := upgrade.RunWithContext(t.Context(), "first", load(t), debug); err != nil {
-		t.Fatal(err)
+	end := c.operate(operator)
+	c.run("apply", "-f", "config/samples/smallest.yaml")
+	c.run("wait", "--for=jsonpath={.status.readyReplicas}=8", "--timeout=25s", "elastictrainingjobs/resnet")
+
+	before := c.pods()
+	if len(strings.Fields(before)) != 8 {
+		t.Fatalf("the pods of the job are %q", before)
 	}
+	end() // As with its pod.
+	c.upgrade("first", values{"configuration": values{"log": values{"level": "debug"}}})
 	if files := c.run("-n", namespace, "get", "configmaps", "-o", "jsonpath={.items[*].data}"); !strings.Contains(files, "debug") {
 		t.Errorf("the upgrade did not reach the configuration: %s", files)
 	}
-
-	// Without an operator at the webhooks' address, nobody may create jobs.
-	c.run("delete", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-l", "app.kubernetes.io/name=tideline")
-	runs := exec.CommandContext(t.Context(), operator, "run", "--webhooks=false", "--health-probe-bind-address=127.0.0.1:0")
-	runs.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)
-	if err := runs.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = runs.Process.Kill(); _ = runs.Wait() })
-	c.run("apply", "-f", "config/samples/smallest.yaml")
+	c.operate(operator)
+	c.run("apply", "-f", "config/samples/job-b.yaml") // There is room for it, and the new operator has it train.
 	c.run("wait", "--for=condition=Ready", "--timeout=25s", "elastictrainingjobs", "--all")
+	if after := c.pods(); after != before {
+		t.Errorf("the upgrade changed the pods of a job that runs: %s, before %s", after, before)
+	}
+	if restarts := c.run("get", "elastictrainingjobs/resnet", "-o", "jsonpath={.status.restarts}"); restarts != "" && restarts != "0" {
+		t.Errorf("the upgrade cost the job %s restarts", restarts)
+	}
 
 	uninstall := action.NewUninstall(c.helm(namespace))
 	uninstall.WaitStrategy, uninstall.Timeout = kube.HookOnlyStrategy, time.Minute
