@@ -163,7 +163,7 @@ func (l *laws) begins(w *simulator, p *capacity.Promise, before made) {
 			l.broke("workers left %d times within an hour for %s, which is never placed", len(begun), p.For)
 		}
 	}
-	if len(pods) == 0 || w.othersFirst(p.For) {
+	if len(pods) == 0 || w.othersFirst(p.For) || w.leavesByAnotherClock() {
 		return
 	}
 	// Trainings stop where all surplus that may leave is not enough, and surplus leaves where that is.

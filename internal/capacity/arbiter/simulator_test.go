@@ -42,8 +42,8 @@ const mostWoken = 1000
 // planner of trainings are the real ones. Its clock goes only when it is told to.
 type simulator struct {
 	// now is what has passed: nobody sets it. Kubelets go by it, and laws. skew is how far the clock by which the API server and the
-	// operator tell the time is ahead of it, and mostSkew more than it ever was, either way.
-	now            time.Time
+	// operator tell the time is ahead of it, and mostSkew more than it ever was, either way. It was set last at stepped.
+	now, stepped   time.Time
 	skew, mostSkew time.Duration
 
 	arbiter *Arbiter
@@ -142,12 +142,21 @@ func (w *simulator) clock() time.Time { return w.now.Add(w.skew) }
 
 // stepClock puts that clock forward or back, as the API server's is when it is set.
 func (w *simulator) stepClock(by time.Duration) string {
-	w.skew += by
+	w.skew, w.stepped = w.skew+by, w.now
 	for i := range w.laws.owed { // What is said later is said by the clock as it is then.
 		w.laws.owed[i].at = w.laws.owed[i].at.Add(min(by, 0))
 	}
 	w.mostSkew = max(w.mostSkew, w.skew.Abs()+time.Hour)
 	return fmt.Sprintf("clocks are %s ahead", w.skew)
+}
+
+// leavesByAnotherClock tells whether a pod leaves that was told to before the clock was set. Until when it may take is a time by
+// the clock of before, so that it counts as one that should be gone, or as one that takes an hour.
+func (w *simulator) leavesByAnotherClock() bool {
+	return slices.ContainsFunc(w.pods, func(p *corev1.Pod) bool {
+		grace := time.Duration(ptr.Deref(p.DeletionGracePeriodSeconds, 0)) * time.Second
+		return p.DeletionTimestamp != nil && !w.leaving[p.UID].Add(-grace).After(w.stepped)
+	})
 }
 
 // restart starts the operator anew, which forgets what it had in memory.
