@@ -139,6 +139,7 @@ func (n *node) mount(ctx context.Context, pod *corev1.Pod, args []string) []stri
 			claim := &corev1.PersistentVolumeClaim{}
 			key := client.ObjectKey{Namespace: pod.Namespace, Name: volume.PersistentVolumeClaim.ClaimName}
 			Expect(n.world.Client.Get(ctx, key, claim)).To(Succeed(), "the claim of volume %s is there", mount.Name)
+			n.provision(ctx, claim)
 			folder = n.folderOf(claim)
 		}
 		Expect(os.MkdirAll(folder, 0o700)).To(Succeed(), "there is a folder for %s", mount.MountPath)
@@ -154,6 +155,17 @@ func (n *node) mount(ctx context.Context, pod *corev1.Pod, args []string) []stri
 		args[j] = here.Replace(args[j])
 	}
 	return args
+}
+
+// provision does what a provisioner of volumes does, of which the local cluster has none.
+func (n *node) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim) {
+	GinkgoHelper()
+	if claim.Status.Phase == corev1.ClaimBound {
+		return
+	}
+	claim.Status.Phase, claim.Status.AccessModes = corev1.ClaimBound, claim.Spec.AccessModes
+	claim.Status.Capacity = claim.Spec.Resources.Requests
+	Expect(n.world.Client.Status().Update(ctx, claim)).To(Succeed(), "claim %s is bound", claim.Name)
 }
 
 // folderOf is what is on the volume of a claim. Another claim of that name has a volume of its own.

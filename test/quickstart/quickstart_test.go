@@ -82,7 +82,7 @@ var _ = Describe("A new user", Ordered, func() {
 		key := client.ObjectKey{Namespace: testutil.OperatorNamespace, Name: "tideline-ledger"}
 		Expect(n.world.Client.Get(ctx, key, claim)).To(Succeed(), "the claim is installed")
 		known := func() (time.Time, error) {
-			l, err := ledger.OpenToRead(ctx, ledger.Options{File: filepath.Join(n.folderOf(claim), "ledger.db")})
+			l, err := ledger.OpenToRead(ctx, ledger.Options{File: filepath.Join(n.folderOf(claim), "ledger", "ledger.db")})
 			if err != nil {
 				return time.Time{}, err
 			}
