@@ -59,9 +59,9 @@ var limited = tell(story{
 	sequel: saving.sequel,
 })
 
-// setBy has the clock of the operator's node be set forward or back when the story begins, or once the operator has sent its n-th
-// write, and put right again two writes later, or at the end. The operator is elected to lead, as users have it, so that its Lease
-// is tried too. Nothing has more time than without a fault.
+// setBy has the clock of the operator's node be set forward or back when the story begins, or once the operator has sent its
+// n-th write, and put right again two writes later, or at the end. The operator is elected to lead, as users have it, so that its
+// Lease is tried too. Nothing has more time than without a fault.
 func setBy(by time.Duration, n int) func() lastingFault {
 	return func() lastingFault {
 		var clock *testutil.Clock

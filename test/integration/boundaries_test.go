@@ -49,9 +49,9 @@ var company = map[string]map[string]any{
 // acceleratorModel is what the nodes of the scenario have.
 const acceleratorModel = "H100"
 
-// siblings is what a field needs beside it.
+// siblings is what a field, or one value of it, needs beside it.
 var siblings = map[string]map[string]any{
-	"framework.ssh": {"type": "Custom"}, "networkTopology.mode": {"highestTierAllowed": 1},
+	"framework.ssh": {"type": "Custom"}, "networkTopology.mode=Hard": {"highestTierAllowed": 1},
 }
 
 // chosen are values of fields for which the schema has no bounds, because Kubernetes defines them, and of some fields of the
@@ -266,7 +266,7 @@ func put(above string, path []string, value any) any {
 		inner = []any{inner}
 	}
 	o := map[string]any{strings.TrimSuffix(name, "{}"): inner}
-	for _, needed := range []map[string]any{company[above], siblings[at]} {
+	for _, needed := range []map[string]any{company[above], siblings[at], siblings[fmt.Sprint(at, "=", inner)]} {
 		for field, value := range needed {
 			if _, said := o[field]; !said {
 				o[field] = value

@@ -12,8 +12,8 @@ const Variable = "TIDELINE_CRASHES"
 
 // Choose returns the points from first to last that a test tries: one in so many, at least 1, from one of the first that differs
 // from run to run, so that many runs try them all. With [Variable] it returns each. It is empty if last is before first.
-func Choose(t testing.TB, first, last, oneIn int) []int {
-	t.Helper()
+func Choose(tb testing.TB, first, last, oneIn int) []int {
+	tb.Helper()
 	if os.Getenv(Variable) == "each" {
 		oneIn = 1
 	}
@@ -21,6 +21,6 @@ func Choose(t testing.TB, first, last, oneIn int) []int {
 	for point := first + rand.IntN(oneIn); point <= last; point += oneIn {
 		chosen = append(chosen, point)
 	}
-	t.Logf("tries %d of %d points, every %d.; %s=each tries all", len(chosen), last-first+1, oneIn, Variable)
+	tb.Logf("tries %d of %d points, every %d.; %s=each tries all", len(chosen), last-first+1, oneIn, Variable)
 	return chosen
 }
