@@ -143,7 +143,8 @@ func TestReleaseOnACluster(t *testing.T) {
 	if after := c.pods(); after != before {
 		t.Errorf("the upgrade changed the pods of a job that runs: %s, before %s", after, before)
 	}
-	if restarts := c.run("get", "elastictrainingjobs/resnet", "-o", "jsonpath={.status.restarts}"); restarts != "" && restarts != "0" {
+	restarts := c.run("get", "elastictrainingjobs/resnet", "-o", "jsonpath={.status.restarts}")
+	if restarts != "" && restarts != "0" {
 		t.Errorf("the upgrade cost the job %s restarts", restarts)
 	}
 
