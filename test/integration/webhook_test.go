@@ -190,6 +190,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	Context("beside an API that", func() { keepAPI(scenario) })
 	approveJobs(func() *testutil.Installation { return in }, scenario)
 	submitScripts(func() *testutil.Installation { return in }, scenario)
+	tryAsUser(func() *testutil.Installation { return in }, scenario)
 	submitByPython(scenario)
 
 	It("leave what the schema refuses to the words of the schema", func(ctx SpecContext) {
