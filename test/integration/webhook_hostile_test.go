@@ -33,9 +33,10 @@ func large(bytes int) func(*v1alpha1.ElasticTrainingJob) {
 
 // tryAsUser has ways in which a review found that one user can hurt others, by its numbers, be tried by a user of one namespace.
 func tryAsUser(installation func() *testutil.Installation, scenario func(name string, gpus ...int64) *testutil.Scenario) {
-	DescribeTable("refuse a user of a namespace, and create nothing for", func(change func(*v1alpha1.ElasticTrainingJob), words string) {
+	type change = func(*v1alpha1.ElasticTrainingJob)
+	DescribeTable("refuse a user of a namespace, and create nothing for", func(hostile change, words string) {
 		s := scenario("hostile")
-		Expect(as(s, mallory, "edit").Create(s.Context(), s.Job("a").Range(1, 2).With(change).Obj())).To(
+		Expect(as(s, mallory, "edit").Create(s.Context(), s.Job("a").Range(1, 2).With(hostile).Obj())).To(
 			MatchError(ContainSubstring(words)), "the answer says what is wrong")
 		_, err := s.Fetch("a")()
 		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"), "there is no such job")
