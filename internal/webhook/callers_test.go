@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -16,10 +17,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
 )
 
 // signed is a certificate that another signed, or itself, with its key.
@@ -44,6 +48,47 @@ func signed(g Gomega, name string, by *tls.Certificate) tls.Certificate {
 }
 
 // With an authority set, no review of a caller without its certificate is read.
+func TestLargeReviewsThatWaitDoNotHoldUpSmallOnes(t *testing.T) {
+	g := NewWithT(t)
+	const large = 1 << 20
+	leave := make(chan struct{})
+	var waiting atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.ContentLength == large {
+			waiting.Add(1)
+			<-leave // It is not read before there is memory for it.
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	separateReviews(server.TLS)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	caller := server.Client() // It speaks HTTP/2 where the server does, as API servers do.
+	send := func(length int) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader(strings.Repeat("x", length)))
+		if err != nil {
+			return err
+		}
+		response, err := caller.Do(request)
+		if err != nil {
+			return err
+		}
+		return response.Body.Close()
+	}
+	var all errgroup.Group
+	for range 8 {
+		all.Go(func() error { return send(large) })
+	}
+	g.Eventually(waiting.Load).WithTimeout(10 * time.Second).Should(BeEquivalentTo(8))
+	g.Expect(send(4<<10)).To(Succeed(), "a small one arrives meanwhile")
+	close(leave)
+	g.Expect(all.Wait()).To(Succeed())
+}
+
 func TestCallersNeedACertificate(t *testing.T) {
 	g := NewWithT(t)
 	authority, stranger := signed(g, "authority", nil), signed(g, "stranger", nil)

@@ -78,13 +78,15 @@ func Setup(
 	if err != nil {
 		return fmt.Errorf("serve webhooks at %s: %w", cfg.Webhooks.BindAddress, err)
 	}
-	served := webhook.Options{Host: host, Port: port, CertDir: cfg.Webhooks.Certificates.Directory}
+	served := webhook.Options{
+		Host: host, Port: port, CertDir: cfg.Webhooks.Certificates.Directory, TLSOpts: []func(*tls.Config){separateReviews},
+	}
 	if cfg.Webhooks.Certificates.Mode == config.CertificatesRotate {
 		certs := newCertificates(mgr.GetClient(), mgr.GetAPIReader(), client.ObjectKey{Namespace: namespace, Name: CertificatesName})
 		if err := certs.addTo(mgr); err != nil {
 			return fmt.Errorf("set up the certificates of the webhooks: %w", err)
 		}
-		served.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certs.currentCertificate }}
+		served.TLSOpts = append(served.TLSOpts, func(c *tls.Config) { c.GetCertificate = certs.currentCertificate })
 		if err := mgr.AddReadyzCheck("webhook-certificates", func(*http.Request) error { return certs.checkReady() }); err != nil {
 			return err
 		}
@@ -105,6 +107,10 @@ func Setup(
 	}
 	return mgr.AddReadyzCheck("webhooks", latchHealthy(server.StartedChecker()))
 }
+
+// separateReviews has each review come on a connection of its own. By HTTP/2 an API server sends all on one, which has a window
+// of a megabyte: while large reviews of one user wait there for memory, small ones of others would not arrive.
+func separateReviews(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }
 
 // webhookHandlers are the handlers of all webhooks by path.
 func webhookHandlers(
