@@ -75,7 +75,8 @@ var _ = Describe("A name that is taken", func() {
 			Eventually(s.Fetch("a")).WithTimeout(90*time.Second).Should(testutil.Train(2), "the job goes on by itself")
 			Expect(s.Read("a")).NotTo(testutil.BeStalled(v1alpha1.ReasonNameTaken), "nothing is in its way any more")
 		},
-		Entry("a Service", suite.Long, "services", "Service a-workers", func(namespace string) client.Object {
+		// Not long: no other spec of this suite has the operator get a Service, and the suite holds it to use every right.
+		Entry("a Service", "services", "Service a-workers", func(namespace string) client.Object {
 			return &corev1.Service{ObjectMeta: object(namespace, "a-workers"), Spec: corev1.ServiceSpec{
 				Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"app": "shop"},
 			}}
