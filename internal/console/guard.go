@@ -43,8 +43,8 @@ type answer struct {
 }
 
 // errBlind is for an operator that cannot find out who its readers are.
-var errBlind = errors.New("the console is on, and this operator may not create tokenreviews, so that nobody can sign in: apply " +
-	"component monitoring, or bind ClusterRole system:auth-delegator to the operator's ServiceAccount")
+var errBlind = errors.New("the console is on, and this operator may not create tokenreviews, so that users cannot sign in: " +
+	"apply component monitoring, or bind ClusterRole system:auth-delegator to the operator's ServiceAccount")
 
 // checkRights asks whether the operator may find out who its readers are; [errBlind] if not.
 func (g *guard) checkRights(ctx context.Context) error {

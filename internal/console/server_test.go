@@ -204,7 +204,7 @@ func TestConsoleNeedsTLS(t *testing.T) {
 	g.Expect(checkServed(config.Metrics{BindAddress: ":8443"})).To(MatchError(errUnservable))
 }
 
-// The operator says at its start that nobody can sign in, and each page says so to whoever tries.
+// The operator says at its start that users cannot sign in, and each page says so to those who try.
 func TestConsoleNeedsTheRightToReviewTokens(t *testing.T) {
 	g := NewWithT(t)
 	for _, may := range []bool{true, false} {

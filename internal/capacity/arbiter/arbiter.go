@@ -189,7 +189,7 @@ func (a *Arbiter) Start(ctx context.Context) error {
 		case <-a.changed:
 		case <-again:
 		}
-		began := time.Now() // How long it works and rests is nobody else's time.
+		began := time.Now() // By this machine's clock, which measures how long it works and rests.
 		next := a.pace.remaining(began)
 		if a.isDue(began) {
 			var err error

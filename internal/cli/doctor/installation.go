@@ -208,7 +208,7 @@ func console(f Facts, cfg *config.Configuration) []Finding {
 		}}
 	case !in.ReviewsTokens:
 		return []Finding{{
-			What: "The console is on, and the operator may not create tokenreviews, so that nobody can sign in.",
+			What: "The console is on, and the operator may not create tokenreviews, so that users cannot sign in.",
 			Do:   "Let its account review tokens, as component monitoring does:",
 			Run: in.helm("--set components.monitoring=true", fmt.Sprintf("kubectl create clusterrolebinding tideline-reviews-tokens "+
 				"--clusterrole=system:auth-delegator --serviceaccount=%s:tideline-controller-manager", f.Namespace)),
@@ -227,7 +227,7 @@ func (*Installation) addFlags(f Facts, flags ...string) string {
 		strings.Join(patches, ","))
 }
 
-// ledgers judges where the ledger is kept, but for its claim, of which claims tells.
+// ledgers judges where the ledger is kept; claims judges the claim that it is kept on.
 func ledgers(f Facts, cfg *config.Configuration) []Finding {
 	in := f.Installed
 	switch {

@@ -89,7 +89,7 @@ func TestWhatIsWrongWithAnInstallationHasACommandThatMendsIt(t *testing.T) {
 		},
 		"console without tokens": {
 			[]func(*Facts){func(f *Facts) { f.Installed.ReviewsTokens = false }}, Wrong,
-			"The console is on, and the operator may not create tokenreviews, so that nobody can sign in.",
+			"The console is on, and the operator may not create tokenreviews, so that users cannot sign in.",
 			"kubectl create clusterrolebinding tideline-reviews-tokens --clusterrole=system:auth-delegator " +
 				"--serviceaccount=tideline-system:tideline-controller-manager",
 		},

@@ -37,7 +37,7 @@ func NewQueue(
 	})
 }
 
-// queue hands out first what is of the namespaces of which the fewest requests are under way.
+// queue hands out first what is of the namespaces with the fewest requests under way.
 type queue struct {
 	// most is how many requests of a namespace are handed out at a time.
 	most int
@@ -49,6 +49,9 @@ type queue struct {
 	turns   []string
 	// out are how many requests of a namespace are handed out.
 	out map[string]int
+	// ready is how many requests may be handed out now. It is kept, because it is asked for at each request, and there may be
+	// thousands of namespaces.
+	ready int
 }
 
 // Touch is called for what waits already, which keeps its place.
@@ -58,6 +61,7 @@ func (*queue) Touch(reconcile.Request) {}
 func (q *queue) Push(item reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	defer q.recount(item.Namespace, q.readyOf(item.Namespace))
 	if len(q.waiting[item.Namespace]) == 0 {
 		q.turns = append(q.turns, item.Namespace)
 	}
@@ -68,12 +72,16 @@ func (q *queue) Push(item reconcile.Request) {
 func (q *queue) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := 0
-	for namespace, items := range q.waiting {
-		n += min(len(items), max(q.most-q.out[namespace], 0))
-	}
-	return n
+	return q.ready
 }
+
+// readyOf is how many requests of a namespace may be handed out now.
+func (q *queue) readyOf(namespace string) int {
+	return min(len(q.waiting[namespace]), max(q.most-q.out[namespace], 0))
+}
+
+// recount brings ready up to date after a change of a namespace that had so many before.
+func (q *queue) recount(namespace string, before int) { q.ready += q.readyOf(namespace) - before }
 
 // Pop hands out the next request: of the namespaces that have the fewest out, that whose turn it is. It is called while there is
 // one, and followed by release once that is done.
@@ -85,11 +93,15 @@ func (q *queue) Pop() (item reconcile.Request) {
 		if q.out[namespace] < fewest {
 			turn, fewest = i, q.out[namespace]
 		}
+		if fewest == 0 {
+			break
+		}
 	}
 	if turn < 0 {
 		return item
 	}
 	namespace := q.turns[turn]
+	defer q.recount(namespace, q.readyOf(namespace))
 	items := q.waiting[namespace]
 	q.turns = slices.Delete(q.turns, turn, turn+1)
 	if len(items) > 1 {
@@ -104,6 +116,7 @@ func (q *queue) Pop() (item reconcile.Request) {
 func (q *queue) release(item reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	defer q.recount(item.Namespace, q.readyOf(item.Namespace))
 	if q.out[item.Namespace]--; q.out[item.Namespace] <= 0 {
 		delete(q.out, item.Namespace)
 	}

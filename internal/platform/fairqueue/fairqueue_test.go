@@ -1,6 +1,7 @@
 package fairqueue
 
 import (
+	"math/rand/v2"
 	"strconv"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// One namespace with thousands of merges, whose stores do not answer, delays nobody else's by more than one reading.
+// One namespace with thousands of merges, whose stores do not answer, delays those of others by no more than one reading.
 func TestOneNamespaceDoesNotHoldUpOthers(t *testing.T) {
 	g := NewWithT(t)
 	const readers = 8
@@ -54,7 +55,7 @@ func TestOneNamespaceDoesNotHoldUpOthers(t *testing.T) {
 	g.Expect(next).To(of("ads"), "who has fewer readers comes first")
 	q.Done(read[0])
 	next, _ = q.Get()
-	g.Expect(next).To(of("hostile"), "what nobody else needs is everybody's")
+	g.Expect(next).To(of("hostile"), "what others do not need may be used")
 }
 
 // Requests come out in order, each once, however many readers there are, and also those of one namespace alone.
@@ -102,4 +103,31 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	fourth, _ := q.Get()
 	g.Expect(fourth.Namespace).To(Equal("ads"))
 	g.Expect(q.Len()).To(Equal(6), "eight of a namespace at a time")
+}
+
+// Whatever comes and goes, Len is what can be handed out: all of it is, and then nothing more.
+func TestLenIsWhatCanBeHandedOut(t *testing.T) {
+	g := NewWithT(t)
+	const most = 3
+	q := &queue{most: most, waiting: map[string][]reconcile.Request{}, out: map[string]int{}}
+	var out []reconcile.Request
+	for n := range 5000 {
+		switch {
+		case rand.IntN(2) == 0:
+			q.Push(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: strconv.Itoa(rand.IntN(9)), Name: strconv.Itoa(n)}})
+		case len(out) > 0 && rand.IntN(2) == 0:
+			i := rand.IntN(len(out))
+			q.release(out[i])
+			out = append(out[:i], out[i+1:]...)
+		case q.Len() > 0:
+			item := q.Pop()
+			g.Expect(q.out[item.Namespace]).To(BeNumerically("<=", most))
+			out = append(out, item)
+		}
+		want := 0
+		for namespace := range q.waiting {
+			want += q.readyOf(namespace)
+		}
+		g.Expect(q.Len()).To(Equal(want))
+	}
 }

@@ -11,7 +11,7 @@ import (
 // may be set at any moment, and then a deadline of an hour would be over at once, or a back-off of seconds last an hour.
 //
 //	every answer of the API server says what time it is there (the header Date)
-//	between two answers the time goes on by this machine's monotonic clock, which nobody sets
+//	between two answers the time goes on by this machine's monotonic clock, which cannot be set
 //
 // Before the first answer it is the time of this machine.
 type Clock struct {

@@ -37,12 +37,7 @@ var _ = Describe("500 jobs that come at once", func() {
 	// TIDELINE_ROOT names another source tree whose operator is measured, to compare two.
 	It("run, and cost each no more writes than its objects and its status need", func(ctx SpecContext) {
 		GinkgoT().Setenv("CGO_ENABLED", "0") // The figures are those of the operator without the race detector.
-		in, err := testutil.Prepare(ctx, cluster.Options{Log: GinkgoWriter})
-		Expect(err).NotTo(HaveOccurred(), "the cluster starts")
-		DeferCleanup(func() {
-			Expect(in.Stop()).To(Succeed(), "no process ended early and the operator's log is clean")
-			Expect(in.RemoveLogs()).To(Succeed())
-		})
+		in := suite.Bare(ctx, cluster.Options{})
 		Expect(in.Install(ctx)).To(Succeed())
 		for i := range nodes {
 			Expect(in.AddNode(ctx, testutil.NewNode(fmt.Sprintf("n%03d", i), "all", gpusPerNode))).To(Succeed())

@@ -42,12 +42,7 @@ var _ = Describe("5,000 merges in 50 pools", Ordered, func() {
 		address, err := testutil.FreeAddress()
 		Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
 		GinkgoT().Setenv("CGO_ENABLED", "0") // The figures are those of the operator without the race detector.
-		in, err := testutil.Prepare(ctx, cluster.Options{Log: GinkgoWriter})
-		Expect(err).NotTo(HaveOccurred(), "the cluster starts")
-		DeferCleanup(func() {
-			Expect(in.Stop()).To(Succeed(), "no process ended early and the operator's log is clean")
-			Expect(in.RemoveLogs()).To(Succeed())
-		})
+		in := suite.Bare(ctx, cluster.Options{})
 		Expect(in.Install(ctx)).To(Succeed())
 		file := filepath.Join(in.Logs(), "configuration.yaml")
 		names := make([]string, pools)

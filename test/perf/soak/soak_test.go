@@ -89,12 +89,7 @@ var _ = Describe("Thousands of hostile objects", func() {
 func prepare(ctx context.Context, webhooks bool) *watch {
 	GinkgoHelper()
 	GinkgoT().Setenv("CGO_ENABLED", "0") // The figures are those of the operator without the race detector.
-	in, err := testutil.Prepare(ctx, cluster.Options{Log: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred(), "the cluster starts")
-	DeferCleanup(func() {
-		Expect(in.Stop()).To(Succeed(), "no process ended early and the operator's log is clean")
-		Expect(in.RemoveLogs()).To(Succeed())
-	})
+	in := suite.Bare(ctx, cluster.Options{})
 	Expect(in.Install(ctx)).To(Succeed())
 	limit, soft := limits(ctx)
 	address, err := testutil.FreeAddress()
