@@ -102,7 +102,7 @@ func prepare(ctx context.Context, webhooks bool) *watch {
 	if webhooks {
 		Expect(in.InstallWebhooks(ctx, address)).To(Succeed(), "the webhooks answer")
 	}
-	return &watch{in: in, limit: limit}
+	return &watch{in: in, limit: limit, webhooks: webhooks}
 }
 
 // share is TIDELINE_SOAK, how much of the whole is written, in percent; 100 by default.

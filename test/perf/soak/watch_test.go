@@ -27,7 +27,8 @@ type watch struct {
 	in   *testutil.Installation
 	user client.Client
 	// limit is what the operator may use, in bytes.
-	limit uint64
+	limit    uint64
+	webhooks bool
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -173,6 +174,9 @@ func (w *watch) restart(ctx context.Context) time.Duration {
 	Expect(err).NotTo(HaveOccurred(), "the operator starts")
 	w.note(func() { w.peak, w.now = 0, 0 })
 	Expect(w.in.Operator.AwaitReady(ctx)).To(Succeed())
+	if w.webhooks { // They answer a moment later, once the certificate was read.
+		Expect(w.in.AwaitWebhooks(ctx)).To(Succeed())
+	}
 	return time.Since(began)
 }
 
