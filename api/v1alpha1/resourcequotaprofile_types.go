@@ -103,6 +103,13 @@ type ProfileQueue struct {
 	// +kubebuilder:default=Fair
 	SurplusSharing SurplusSharing `json:"surplusSharing,omitempty"`
 
+	// Repacking chooses what is done if a gang of any queue would have its place once surplus of this queue moved to other nodes.
+	// Advise: the waiting job says which. Move: the operator also moves it, unless its job may not grow yet
+	// (growth.cooldownSeconds). Default Advise.
+	// +optional
+	// +kubebuilder:default=Advise
+	Repacking Repacking `json:"repacking,omitempty"`
+
 	// Reclaimable is false for a queue from which other queues cannot reclaim resources, however much it uses. Default true.
 	// +optional
 	// +kubebuilder:default=true
@@ -121,6 +128,18 @@ const (
 	SurplusFair SurplusSharing = "Fair"
 	// SurplusExcluded leaves it out.
 	SurplusExcluded SurplusSharing = "Excluded"
+)
+
+// Repacking chooses whether the operator moves surplus.
+//
+// +kubebuilder:validation:Enum=Advise;Move
+type Repacking string
+
+const (
+	// RepackingAdvise leaves it to people.
+	RepackingAdvise Repacking = "Advise"
+	// RepackingMove has the operator move surplus.
+	RepackingMove Repacking = "Move"
 )
 
 // ProfileTier is a tier that the team's jobs may have.

@@ -148,6 +148,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
 		return fmt.Errorf("register the metrics of jobs: %w", err)
 	}
+	if err := ctrlmetrics.Registry.Register(collectPieces(r.Arbiter.ReadPieces, mgr.Elected())); err != nil {
+		return fmt.Errorf("register the metrics of free room in pieces: %w", err)
+	}
 	if err := indexCaches(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}

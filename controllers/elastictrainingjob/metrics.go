@@ -42,7 +42,7 @@ type metrics struct {
 	inVain                       *prometheus.CounterVec
 	gpus                         *gpuTime
 	phases                       *phases
-	unjudged                     *unjudged
+	unjudged                     prometheus.Collector
 }
 
 // newMetrics returns metrics of the jobs in a store, which are counted once elected is closed: an operator that stands by
@@ -80,7 +80,7 @@ func newMetrics(
 		restarts: counter("tideline_restarts_total",
 			"Restarts counted against restarts.max, by cause.", labelCause, losses.RestartCauses()),
 		gpus:   newGPUTime(tiers, now),
-		phases: &phases{jobs: jobs, elected: elected}, unjudged: &unjudged{count: unknown, elected: elected},
+		phases: &phases{jobs: jobs, elected: elected}, unjudged: collectUnjudged(unknown, elected),
 	}
 	for _, tier := range tiers {
 		m.wait.WithLabelValues(tier.Name)

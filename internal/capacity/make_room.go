@@ -11,6 +11,7 @@ import (
 // stopped before still hold their places: what the model did not see may keep a gang out, and then more would leave in vain.
 func (r *Review) makeRoomFor() {
 	r.shrinkNext()
+	r.moveNext()
 	r.stopNext()
 }
 

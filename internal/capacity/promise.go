@@ -75,6 +75,9 @@ type Review struct {
 	byUs, byAnybody *reach
 	// byUsUnserved is byUs for gangs for which Volcano evicts nobody.
 	byUsUnserved *reach
+	// repack is advice for a gang of any queue; nil for none. act is true if the operator is to follow it.
+	repack *Repack
+	act    bool
 	// served is true once a gang was found that Volcano can serve with surplus. The others wait for their turn.
 	served bool
 	// again is after what time the review changes though nothing else does; zero for never.

@@ -45,6 +45,8 @@ type Verdict struct {
 	// Never is the answer of CeilingFor about a gang that would not fit even if nothing else ran. It is nil for every other gang,
 	// and if that was not asked.
 	Never *Answer
+	// Moves are the jobs whose surplus would have to move to other nodes for the gang to have its place: see AdviseRepack.
+	Moves []Holder
 	// Ahead is what JudgeAhead says of a gang that stands behind the head of its line; nil for every other gang.
 	Ahead *Ahead
 }
@@ -96,6 +98,7 @@ func (r *Review) Decide() (map[types.NamespacedName]Verdict, Promises, time.Dura
 		verdicts[g.Job] = v
 	}
 	r.chooseModels(r.claiming, verdicts)
+	r.tellMoves(verdicts)
 	r.makeRoomFor()
 	r.tellPromises(verdicts)
 	return verdicts, r.next, r.again

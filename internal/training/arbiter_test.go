@@ -92,6 +92,11 @@ func TestWhyAJobWaits(t *testing.T) {
 		"whole. Free for it: 5 nvidia.com/gpu; the largest gang of such workers that fits now: 4. " +
 		"It is short of 3 nvidia.com/gpu. Surplus that may give way: ads/ctr (6)."))
 	g.Expect(w.status().Place).To(Equal(int32(2)))
+	w.o.Verdict.Moves = []capacity.Holder{{Job: types.NamespacedName{Namespace: "search", Name: "rank"}, Workers: 2}}
+	w.settle()
+	g.Expect(w.status().Message).To(HaveSuffix("It would fit if surplus moved to other nodes: search/rank (2). Tideline moves " +
+		"surplus of queues whose profile has repacking: Move."))
+	w.o.Verdict.Moves = nil
 	for _, c := range []struct {
 		answer capacity.Answer
 		says   string

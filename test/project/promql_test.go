@@ -117,6 +117,9 @@ func TestDashboardAnswersQuestions(t *testing.T) {
 		`tideline_sizing_slack{profile="ads",tier="b",resource="memory",mode="Enforce"} 7`,
 		`tideline_merge_line_length{pool="merges"} 3`,
 		`tideline_merge_head_wait_seconds{pool="merges"} 120`,
+		`tideline_capacity_unusable_ratio{queue="ads",resource="nvidia.com/gpu",model="A100",repacked="false",pod="a"} 0.5`,
+		`tideline_capacity_unusable_ratio{queue="ads",resource="nvidia.com/gpu",model="A100",repacked="true",pod="a"} 0.25`,
+		`tideline_capacity_repack_moves 3`,
 	}
 	for title, want := range map[string][]string{
 		"Accelerators held now, by team and tier": {`{profile="ads", tier="research"} 5`},
@@ -131,6 +134,10 @@ func TestDashboardAnswersQuestions(t *testing.T) {
 		"Memory beyond need": {`{mode="Enforce", profile="ads"} 7`},
 		"Line of merges":     {`{pool="merges"} 3`},
 		"Head of the line":   {`{pool="merges"} 120`},
+		"Free accelerators of no use to who waits": {
+			`{model="A100", queue="ads", resource="nvidia.com/gpu"} 0.5`, `{model="A100", queue="ads", resource="nvidia.com/gpu"} 0.25`,
+		},
+		"Moves advised": {`{} 3`},
 	} {
 		var shown []string
 		for _, query := range queries[title] {

@@ -81,6 +81,9 @@ type Arbiter struct {
 	mirror *mirror
 	pace   pace
 
+	// pieces is what was last found of free room in pieces.
+	pieces pieces
+
 	// foretelling is held while futures are drawn. foretold is until when the arbiter then rests from it.
 	foretelling sync.Mutex
 	foretold    time.Time
@@ -327,8 +330,10 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 			jobs[g.Job] = capacity.Verdict{Resume: true, Model: g.Model}
 			claiming = append(claiming, g)
 		}
+		advice, act := a.repack(in, model, claiming, now)
 		a.judgeGrowers(in.growers, model.LimitGrowth(in.growers, claiming), jobs, now)
 		for _, review := range reviews {
+			review.FollowAdvice(advice, act)
 			judged, standing, next := review.Decide()
 			promises[review.Queue()] = standing.WithoutPlaced(in.served)
 			for job, v := range judged {
@@ -345,6 +350,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 		merges = splitMerges(in, model, jobs)
 	} else {
 		again = in.again
+		a.setPieces(pieces{})
 		for i := range in.growers {
 			g := &in.growers[i] // It has all that it wants.
 			jobs[g.Job] = capacity.Verdict{SurplusLimit: g.WholeSteps(g.Placed), Unjudged: !g.IsJudged()}
@@ -367,7 +373,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 func mergeVerdicts(x, y capacity.Verdict) capacity.Verdict {
 	if y.Waiting > 0 {
 		x.Place, x.Waiting, x.Answer, x.Holders, x.From, x.Model = y.Place, y.Waiting, y.Answer, y.Holders, y.From, y.Model
-		x.Overdue, x.Since = y.Overdue, y.Since
+		x.Overdue, x.Since, x.Moves = y.Overdue, y.Since, y.Moves
 	}
 	x.InVain = append(x.InVain, y.InVain...)
 	if y.Preempt != nil {

@@ -50,6 +50,11 @@ type inputs struct {
 	grants map[string]admission.Grants
 	// fairly asks the model which surplus leaves for waiting surplus.
 	fairly func(*capacity.Model) (verdicts, time.Duration)
+	// moved are the queues whose surplus the operator may move. movable tells of which jobs surplus may move now: see [collector].
+	moved   map[string]bool
+	movable func(moved map[string]bool) func(types.NamespacedName) *capacity.Shape
+	// devices are the accelerators that nodes have.
+	devices func() []capacity.Device
 	// model is that of the cluster at this moment, made when it is first asked for. isTraining tells trainings from other gangs.
 	model      func() *capacity.Model
 	isTraining func(types.NamespacedName) bool
@@ -112,7 +117,7 @@ func (a *Arbiter) collect(
 	c.collectClaims(bound)
 	c.limitRules()
 	c.collectFairClaims()
-	c.in.fairly = c.shareFairly
+	c.in.fairly, c.in.movable, c.in.devices = c.shareFairly, c.movable, c.devices
 	return c, nil
 }
 

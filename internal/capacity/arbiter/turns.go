@@ -65,13 +65,16 @@ func (c *collector) decideTurns(ctx context.Context) error {
 		return err
 	}
 	t := &teams{c: c, profiles: profiles, of: map[string]*team{}, namespaces: map[string]*team{}}
-	c.in.fair, c.in.reserved = map[string]bool{}, map[string]bool{}
+	c.in.fair, c.in.moved, c.in.reserved = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, p := range profiles.All() {
 		for i := range p.Spec.Reservations {
 			c.in.reserved[p.Spec.Reservations[i].JobRef.Name] = true
 		}
 		if p.Status.Queue != "" && p.Spec.Queue.SurplusSharing != v1alpha1.SurplusExcluded {
 			c.in.fair[p.Status.Queue] = true
+		}
+		if p.Status.Queue != "" && p.Spec.Queue.Repacking == v1alpha1.RepackingMove {
+			c.in.moved[p.Status.Queue] = true
 		}
 		if limits := admission.LimitsOf(p); limits.Gates() {
 			t.of[p.Name] = &team{profile: p, limits: limits, claimants: map[types.NamespacedName]*admission.Claimant{}}

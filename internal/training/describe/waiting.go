@@ -96,6 +96,10 @@ func (d *description) whyQueued(asks string) string {
 	if len(v.Holders) > 0 {
 		message += " Surplus that may give way: " + someHolders(v.Holders) + "."
 	}
+	if len(v.Moves) > 0 && len(v.From) == 0 {
+		message += " It would fit if surplus moved to other nodes: " + someHolders(v.Moves) + ". Tideline moves surplus of queues " +
+			"whose profile has repacking: Move."
+	}
 	return message
 }
 

@@ -79,6 +79,7 @@ func shares() []Case {
 		tooLong(parent, 63),
 		mismatch(parent, "Research", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
 		unknown("spec.queue.surplusSharing", "Some", "Fair", "Excluded"),
+		unknown("spec.queue.repacking", "Always", "Advise", "Move"),
 		refused("its own parent", setting(parent, `"bad"`),
 			parent+`: Invalid value: parent (bad) is the profile's own queue: name another, or leave parent out`),
 	)

@@ -1,8 +1,11 @@
 package profile
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -135,5 +138,52 @@ var _ = Describe("Shares", Serial, func() {
 		ads.Submit(ads.job("owner", 10, 10))
 		Eventually(ads.Fetch("owner")).Should(testutil.Train(10), "the owner runs at once")
 		Expect(search.Fetch("borrower")()).To(testutil.Train(6), "and nobody gave way")
+	})
+})
+
+var _ = Describe("Repacking", Serial, func() {
+	It("behaviour 9: surplus of another queue moves for a gang that waits in pieces, once its profile allows it", func(ctx SpecContext) {
+		ads, search := newTeam("ads"), newTeam("search")
+		profile(testutil.Profile("ads"))
+		profile(testutil.Profile("search"))
+		Eventually(queue("search")).Should(deserve(8))
+		search.Submit(search.job("holder", 1, 2).GPUs(2))
+		Eventually(search.Fetch("holder")).Should(testutil.Train(2))
+		workers, err := search.Pods("holder")
+		Expect(err).NotTo(HaveOccurred())
+		before, node := search.UIDs("holder"), workers[0].Spec.NodeName
+		Expect(workers).To(HaveEach(HaveField("Spec.NodeName", node)), "both are on one node")
+		ads.Submit(ads.job("small", 1, 1).GPUs(4).Template(func(t *corev1.PodTemplateSpec) {
+			t.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchFields: []corev1.NodeSelectorRequirement{{
+						Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{node},
+					}},
+				}}},
+			}}
+		}))
+		Eventually(ads.Fetch("small")).Should(testutil.Train(1))
+
+		By("four GPUs free on each node, and a gang that needs six on one")
+		ads.Submit(ads.job("large", 1, 1).GPUs(6).Starvation(time.Second))
+		Eventually(ads.Fetch("large")).WithTimeout(2 * time.Minute).Should(HaveField("Status.Message",
+			ContainSubstring("It would fit if surplus moved to other nodes: "+search.Namespace+"/holder (1).")))
+		Consistently(search.Fetch("holder")).WithTimeout(several).Should(testutil.Train(2), "advice is all that it gets")
+
+		By("a profile that allows it")
+		Eventually(func() error {
+			p, err := read("search")()
+			if err != nil {
+				return err
+			}
+			p.Spec.Queue.Repacking = v1alpha1.RepackingMove
+			return shared.World.Client.Update(ctx, p)
+		}).Should(Succeed())
+		Eventually(ads.Fetch("large")).WithTimeout(2 * time.Minute).Should(testutil.Train(1))
+		Eventually(search.Fetch("holder")).Should(testutil.Train(2), "and the worker trains on the other node")
+		Expect(search.UIDs("holder")[0]).To(Equal(before[0]), "its core stayed")
+		Expect(search.Pods("holder")).To(ConsistOf(
+			HaveField("Spec.NodeName", node), HaveField("Spec.NodeName", Not(Equal(node)))))
+		Expect(search.Read("holder")).To(testutil.HaveRestarts(0))
 	})
 })
