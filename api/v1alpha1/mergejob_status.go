@@ -299,6 +299,10 @@ type MergeJobStatus struct {
 	// AheadRetryTime is when a merge that Volcano did not place at once may go ahead of a head again; absent for every other merge.
 	// +optional
 	AheadRetryTime *metav1.Time `json:"aheadRetryTime,omitempty"`
+	// TurnTime is when a merge at the front of its line asked for its turn at the caps of its profile, which limit what its owner
+	// holds; absent for every other merge.
+	// +optional
+	TurnTime *metav1.Time `json:"turnTime,omitempty"`
 	// RunNow is the last value of annotation tideline.io/run-now for which a run began.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256

@@ -1505,6 +1505,10 @@ func (in *MergeJobStatus) DeepCopyInto(out *MergeJobStatus) {
 		in, out := &in.AheadRetryTime, &out.AheadRetryTime
 		*out = (*in).DeepCopy()
 	}
+	if in.TurnTime != nil {
+		in, out := &in.TurnTime, &out.TurnTime
+		*out = (*in).DeepCopy()
+	}
 	if in.History != nil {
 		in, out := &in.History, &out.History
 		*out = make([]MergeResult, len(*in))

@@ -79,10 +79,16 @@ func (p *planner) callAhead(line []*merge) {
 			t.d.ReadStore = true
 			return
 		}
-		if t.askForPlace(); t.st.Run != nil {
-			t.st.Run.Ahead = ahead
+		switch t.seekTurn() {
+		case turnTaken:
+			if t.askForPlace(); t.st.Run != nil {
+				t.st.Run.Ahead = ahead
+			}
+			return
+		case turnUnknown:
+			return
+		case turnBlocked:
 		}
-		return
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
@@ -26,15 +27,16 @@ type asking struct {
 	model string
 }
 
-func askingOf(t *state) asking {
-	cfg := t.p.o.Config
+func askingOf(spec *v1alpha1.MergeJobSpec, profile *v1alpha1.ResourceQuotaProfile, cfg *config.Configuration) asking {
 	return asking{
-		spec: t.spec, limits: admission.LimitsOf(t.job.Profile).InOtherQueues(),
-		each:  trainingpod.MergeCounted(t.spec, 1, cfg.Sharing),
-		core:  trainingpod.MergeCounted(t.spec, t.spec.MinReplicas, cfg.Sharing),
-		model: admission.ModelOf(nil, &t.spec.Template.Spec, cfg.Accelerators),
+		spec: spec, limits: admission.LimitsOf(profile).InOtherQueues(),
+		each:  trainingpod.MergeCounted(spec, 1, cfg.Sharing),
+		core:  trainingpod.MergeCounted(spec, spec.MinReplicas, cfg.Sharing),
+		model: admission.ModelOf(nil, &spec.Template.Spec, cfg.Accelerators),
 	}
 }
+
+func (t *state) asking() asking { return askingOf(t.spec, t.job.Profile, t.p.o.Config) }
 
 // mostPods is how many pods a run may grow to: maxReplicas, or what the caps leave.
 func (a asking) mostPods() int32 {
@@ -43,7 +45,7 @@ func (a asking) mostPods() int32 {
 
 // aboveCap keeps out a merge whose pods exceed a cap of its profile by themselves.
 func aboveCap(t *state) *obstacle {
-	a := askingOf(t)
+	a := t.asking()
 	limit, asked := a.limits.NeverFits(admission.MilliAmountsOf(a.core), a.model)
 	if limit == nil {
 		return nil
@@ -56,7 +58,7 @@ func aboveCap(t *state) *obstacle {
 // on.
 func budgetUsedUp(t *state) *obstacle {
 	over := admission.BudgetUsedUp(t.job.Profile, t.owner().User, v1alpha1.ExceededQueue, v1alpha1.ExceededDeny)
-	if over == nil || t.p.o.Config.AcceleratorsAmong(askingOf(t).core) == 0 {
+	if over == nil || t.p.o.Config.AcceleratorsAmong(t.asking().core) == 0 {
 		return nil
 	}
 	if over.User == "" {

@@ -72,8 +72,8 @@ func (t *state) dueSince() time.Time {
 }
 
 // callHead lets the head of the line ask for its place, unless a gang of the pool still waits for one or has yet to be deleted. A
-// merge whose store cannot be read lets the next one pass. A merge whose store this process has not read yet keeps its place:
-// otherwise it would lose it at each start of the operator.
+// merge whose store cannot be read, or whose user is at a cap, lets the next one pass. A merge whose store this process has not
+// read yet keeps its place: otherwise it would lose it at each start of the operator.
 func (p *planner) callHead(line []*merge) {
 	if p.o.VolcanoMissing != "" || p.o.QueueMissing || !p.isQueueOpen() {
 		return
@@ -94,8 +94,14 @@ func (p *planner) callHead(line []*merge) {
 			t.d.ReadStore = true
 			return
 		}
-		t.askForPlace()
-		return
+		switch t.seekTurn() {
+		case turnTaken:
+			t.askForPlace()
+			return
+		case turnUnknown:
+			return
+		case turnBlocked:
+		}
 	}
 }
 
@@ -143,8 +149,8 @@ func (t *merge) askForPlace() {
 		}
 		run.AskTime, run.PlaceTime, run.RunTime, run.EndTime = now, nil, nil, nil
 		run.Outcome, run.Reason, run.Message, run.ExpectedEndTime, run.Ahead = "", "", "", nil, nil
-		run.MinReplicas, run.MaxReplicas, run.Template = t.spec.MinReplicas, askingOf(t.state).mostPods(), t.templateHash()
-		run.Tier = t.st.Tier
+		run.MinReplicas, run.MaxReplicas, run.Template = t.spec.MinReplicas, t.mostPods(), t.templateHash()
+		run.Tier, t.st.TurnTime = t.st.Tier, nil
 		return
 	}
 	id := RunID(t.p.now, t.job.Object.UID)
@@ -157,13 +163,13 @@ func (t *merge) askForPlace() {
 	t.st.Run = &v1alpha1.MergeRun{
 		ID: id, Attempt: 1, AskTime: now, Base: t.baseOfRun(),
 		Increments: int32(t.fresh.Increments.Listed), LastIncrement: t.lastListed(),
-		MinReplicas: t.spec.MinReplicas, MaxReplicas: askingOf(t.state).mostPods(), Template: t.templateHash(), Tier: t.st.Tier,
+		MinReplicas: t.spec.MinReplicas, MaxReplicas: t.mostPods(), Template: t.templateHash(), Tier: t.st.Tier,
 	}
 	if t.calledByHand() {
 		t.st.Run.ByHand = true
 		t.st.RunNow = clip(t.job.Object.Annotations[v1alpha1.AnnotationRunNow], runNowLimit)
 	}
-	t.st.RetryTime = nil
+	t.st.RetryTime, t.st.TurnTime = nil, nil
 }
 
 // baseOfRun is the full model that a run begins from; empty for none, and for a run over a window.

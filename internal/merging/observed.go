@@ -12,6 +12,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
@@ -61,6 +62,8 @@ type Job struct {
 	List *List
 	// Verdict is what the arbiter says of the job's gang.
 	Verdict capacity.Verdict
+	// Turn is what the caps of its profile answer to a merge that asks for its turn; zero for every other merge, and until they do.
+	Turn admission.Turn
 	// ClaimsChanged is when claims of volumes in the job's namespace last changed, as far as this process saw.
 	ClaimsChanged time.Time
 	// Rivals are other MergeJobs of this model in this store.

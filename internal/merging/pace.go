@@ -83,7 +83,7 @@ func decisivePart(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
 	c := &v1alpha1.MergeJobStatus{
 		ObservedGeneration: st.ObservedGeneration, Phase: st.Phase, Reason: st.Reason, Pool: st.Pool, Run: st.Run, RunNow: st.RunNow,
 		Failures: st.Failures, RetryTime: st.RetryTime, MergeTime: st.MergeTime, SetAside: st.SetAside,
-		AheadRetryTime: st.AheadRetryTime, LastFull: st.LastFull, History: st.History,
+		AheadRetryTime: st.AheadRetryTime, TurnTime: st.TurnTime, LastFull: st.LastFull, History: st.History,
 	}
 	if c.Phase == v1alpha1.MergeQueued && st.Run == nil {
 		c.Reason = ""

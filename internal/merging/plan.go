@@ -76,6 +76,8 @@ type planner struct {
 	now    time.Time
 	merges []*merge
 	again  time.Duration
+	// blocked are the merges that wait at a cap, by what they ask of which limits: see turnKey.
+	blocked map[string]*merge
 }
 
 // state is one MergeJob of the pool in an evaluation. Its methods answer questions and change nothing, except the time of the
@@ -118,7 +120,7 @@ func withReplicas(spec v1alpha1.MergeJobSpec) *v1alpha1.MergeJobSpec {
 
 // Plan decides about all merges of a pool at once, so that at most one of them asks for its place at a time.
 func Plan(o Observed, now time.Time) Decision {
-	p := &planner{o: o, now: now}
+	p := &planner{o: o, now: now, blocked: map[string]*merge{}}
 	for _, job := range o.Jobs {
 		t := &merge{state: &state{p: p, job: job, spec: withReplicas(job.Object.Spec), st: job.Object.Status.DeepCopy()}}
 		p.merges = append(p.merges, t)
@@ -133,9 +135,11 @@ func Plan(o Observed, now time.Time) Decision {
 			t.obstacle = t.findObstacle()
 		}
 	}
-	p.callHead(p.buildLine())
-	// The line is built again, because the merge that asks now stands at its head, and the positions go into the status.
 	line := p.buildLine()
+	p.noteBlockedTurns(line)
+	p.callHead(line)
+	// The line is built again, because the merge that asks now stands at its head, and the positions go into the status.
+	line = p.buildLine()
 	d := Decision{Jobs: make([]JobDecision, 0, len(p.merges))}
 	for _, t := range p.merges {
 		(&description{merge: t}).writeWords(line)

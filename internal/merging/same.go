@@ -54,7 +54,8 @@ func hasSameFigures(a, b *v1alpha1.MergeJobStatus) bool {
 
 func hasSameTimes(a, b *v1alpha1.MergeJobStatus) bool {
 	return a.DueTime.Equal(b.DueTime) && a.QueueTime.Equal(b.QueueTime) && a.NewestIncrementTime.Equal(b.NewestIncrementTime) &&
-		a.MergeTime.Equal(b.MergeTime) && a.RetryTime.Equal(b.RetryTime) && a.AheadRetryTime.Equal(b.AheadRetryTime)
+		a.MergeTime.Equal(b.MergeTime) && a.RetryTime.Equal(b.RetryTime) && a.AheadRetryTime.Equal(b.AheadRetryTime) &&
+		a.TurnTime.Equal(b.TurnTime)
 }
 
 // looksSameRun compares structs as a whole but for what they point to: a field that is new is not forgotten.

@@ -45,6 +45,8 @@ type simulator struct {
 	changes Changes
 	// ahead is how merges stand to the head of the line.
 	ahead map[types.NamespacedName]capacity.Ahead
+	// turns decides whose turn it is at the caps of profiles.
+	turns turns
 	// calls are the names of merges in the order in which they were first placed.
 	calls []string
 }
@@ -217,11 +219,12 @@ func (w *simulator) observed() Observed {
 	o := Observed{Pool: "tideline-merge", Config: w.config, QueueState: gang.QueueOpen, SchedulerObstacles: w.obstacles,
 		Leaving: w.leaving, WebhooksOff: w.webhooksOff, Changes: w.changes}
 	w.ahead = w.judgeAhead()
+	decided := w.decideTurns()
 	for _, m := range w.jobs {
 		o.Jobs = append(o.Jobs, &Job{
 			Object: m.object, Store: m.sighting, Pods: m.workers(), Core: m.core, Surplus: m.surplus, List: m.list, Problem: m.problem,
 			Verdict: m.judged(), ClaimsChanged: m.claims, Profile: m.profile, History: m.history, Rivals: m.rivals, Strangers: m.strangers,
-			Namesakes: m.namesakes, Past: m.past,
+			Namesakes: m.namesakes, Past: m.past, Turn: decided[m],
 		})
 	}
 	return o
@@ -380,6 +383,7 @@ func (m *merger) unplaced() []*podstate.Worker {
 // check holds the simulator to what must be true at every moment.
 func (w *simulator) check() {
 	w.t.Helper()
+	w.checkCaps()
 	asking := map[bool][]string{}
 	for _, m := range w.jobs {
 		if m.core != nil && len(m.unplaced()) > 0 {

@@ -82,6 +82,8 @@ func (t *description) sayInLine(head *merge, length int) {
 	message := fmt.Sprintf("Place %d of %d in the line of pool %s, with weight %d", t.position, length, t.st.Pool,
 		ptr.Deref(t.st.Weight, 0))
 	switch {
+	case t.sayBlockedTurn(length):
+		return
 	case t.job.Store != nil && t.job.Store.Trouble != nil:
 		message += ". It keeps its place and lets others pass until Tideline can read its store: " + t.job.Store.Trouble.Message
 	case head != nil:

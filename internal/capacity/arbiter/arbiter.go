@@ -93,8 +93,8 @@ type Arbiter struct {
 	watching []func() bool
 	// jobs has the verdicts of ElasticTrainingJobs and of gangs that are not ours. merges has those of MergeJobs.
 	jobs, merges board[capacity.Verdict]
-	// turns has what the limits of profiles leave to each training.
-	turns board[admission.Turn]
+	// turns has what the limits of profiles leave to each training, and mergeTurns to each merge that asks.
+	turns, mergeTurns board[admission.Turn]
 	// claims are the trainings that a reservation waits for, and whether they claim room: see IsClaiming.
 	claims map[types.NamespacedName]bool
 	// bound are the gangs for which others leave, and whether a pod of theirs has been bound since.
@@ -121,7 +121,8 @@ func New(
 		reader: reader, config: cfg, log: log, now: time.Now, served: served, spent: spent,
 		changed: make(chan struct{}, 1), wake: make(chan event.GenericEvent),
 		jobs: newBoard(soonPart), merges: newBoard(soonPart), turns: newBoard(soonTurn),
-		bound: map[types.NamespacedName]bool{}, mirror: newMirror(cfg),
+		mergeTurns: newBoard(soonTurn),
+		bound:      map[types.NamespacedName]bool{}, mirror: newMirror(cfg),
 	}
 }
 
@@ -278,12 +279,12 @@ func (a *Arbiter) decide(ctx context.Context, now time.Time) (woken, time.Durati
 	judged, merges, again := a.judge(&c.in, now)
 	for job, turn := range c.in.turns {
 		if len(turn.GiveUp) > 0 {
-			judged[job] = mergeVerdicts(judged[job], capacity.Verdict{GiveUp: turn.GiveUp, To: turn.For})
+			judged[job] = mergeVerdicts(judged[job], capacity.Verdict{GiveUp: turn.GiveUp, To: gangOf(turn.For)})
 		}
 	}
 	a.grants, a.pace.begun = c.in.grants, m.begun
 	claims := c.claimsOf(judged)
-	if len(judged)+len(merges)+len(c.in.turns) > 0 && (again == 0 || again > figuresInterval) {
+	if len(judged)+len(merges)+len(c.in.turns)+len(c.in.mergeTurns) > 0 && (again == 0 || again > figuresInterval) {
 		again = figuresInterval // Jobs whose figures alone changed are woken then.
 	}
 	a.mu.Lock()
@@ -291,13 +292,21 @@ func (a *Arbiter) decide(ctx context.Context, now time.Time) (woken, time.Durati
 	a.watchPromised()
 	wake := woken{
 		jobs:   append(a.jobs.replace(judged, now), a.turns.replace(c.in.turns, now)...),
-		merges: a.merges.replace(merges, now), profiles: !maps.Equal(a.claims, claims),
+		merges: append(a.merges.replace(merges, now), a.mergeTurns.replace(c.in.mergeTurns, now)...), profiles: !maps.Equal(a.claims, claims),
 	}
 	wake.jobs = slices.DeleteFunc(wake.jobs, func(key types.NamespacedName) bool {
 		return !c.in.isTraining(key) // A gang that is not ours has no reconciler.
 	})
 	a.claims, a.waiting, a.judged = claims, c.in.waiting(), true
 	return wake, again, nil
+}
+
+// gangOf is the gang of a claimant, as verdicts name it.
+func gangOf(k admission.Key) types.NamespacedName {
+	if k.Merge {
+		return coreOf(k.NamespacedName)
+	}
+	return k.NamespacedName
 }
 
 // wakeObject sends an event for an object; false if ctx ended first.

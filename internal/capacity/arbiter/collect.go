@@ -45,9 +45,10 @@ type inputs struct {
 	// fair are the queues among which surplus is shared fairly. claims are the surplus workers there that wait.
 	fair   map[string]bool
 	claims []*knownPod
-	// turns are what the limits of profiles leave to each training. grants are what each profile has granted.
-	turns  map[types.NamespacedName]admission.Turn
-	grants map[string]admission.Grants
+	// turns are what the limits of profiles leave to each training, and mergeTurns to each merge that asks. grants are what each
+	// profile has granted.
+	turns, mergeTurns map[types.NamespacedName]admission.Turn
+	grants            map[string]admission.Grants
 	// fairly asks the model which surplus leaves for waiting surplus.
 	fairly func(*capacity.Model) (verdicts, time.Duration)
 	// moved are the queues whose surplus the operator may move. movable tells of which jobs surplus may move now: see [collector].

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
 // merge adds a MergeJob of so many pods of a GPU, at least, that stands in the line.
@@ -251,4 +253,47 @@ func TestWeightIsReadAtTheThresholdAlone(t *testing.T) {
 	g.Expect(at(99)).To(Equal(at(10)), "it grows by itself")
 	g.Expect(reflect.DeepEqual(at(99), at(100))).To(BeFalse())
 	g.Expect(at(250)).To(Equal(at(100)))
+}
+
+// turnAsker is a merge of alice's that asks for its turn at the caps.
+func (s *fixture) turnAsker(name string, minimum int32) *v1alpha1.MergeJob {
+	j := s.merge(name, minimum)
+	j.Spec.Owner, j.Status.TurnTime = "alice", ptr.To(metav1.NewTime(now.Add(-time.Second)))
+	return j
+}
+
+func TestMergesCountAtTheCapsOfTheirUser(t *testing.T) {
+	g := NewWithT(t)
+	s := newFixture(t)
+	s.capped(8, "")
+	run := s.merge("run", 2) // of two pods, which may be four
+	run.Spec.Owner = "alice"
+	s.pod(s.asks(run), 0, "n")
+	s.job("run", 2, 2).Spec.Owner = "alice" // a training of that name, with two GPUs
+	first, second := s.turnAsker("first", 1), s.turnAsker("second", 2)
+	second.CreationTimestamp = metav1.NewTime(now)
+	training := s.asking("training")
+	training.CreationTimestamp = metav1.NewTime(now.Add(time.Second))
+	a := s.evaluated()
+	g.Expect(a.MergeTurn(key("first"))).To(Equal(admission.Turn{
+		Ask: "merge first/turn at " + strconv.FormatInt(first.Status.TurnTime.Unix(), 10), Admitted: true,
+	}), "one GPU of eight is left for its core beside six, and another waits for the second")
+	waits := a.MergeTurn(key("second"))
+	g.Expect(waits.Admitted).To(BeFalse())
+	g.Expect([]int64{waits.Blocked.Used, waits.Blocked.Asked}).To(Equal([]int64{7000, 2000}))
+	behind := a.TurnOf(key("training")).Blocked
+	g.Expect(behind.Place).To(Equal(int32(2)))
+	g.Expect(behind.DescribeBlock("ads")).To(HaveSuffix("Position 2 in the queue for this limit, after MergeJob ads/second."))
+	g.Expect(a.MergeTurn(key("run"))).To(BeZero(), "it does not ask")
+}
+
+func TestAMergeWakesWhenItsTurnIsDecided(t *testing.T) {
+	g := NewWithT(t)
+	s := newFixture(t)
+	s.capped(4, "")
+	s.turnAsker("first", 2)
+	a := s.arbiter()
+	woken, _, err := a.decide(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(woken.merges).To(ContainElement(key("first")))
 }

@@ -23,7 +23,7 @@ func (t *teams) prepareOrder(team *team, claimants []admission.Claimant) {
 	}
 	asks := false
 	for i := range claimants {
-		asks = asks || claimants[i].Asks
+		asks = asks || claimants[i].Asks && !claimants[i].Job.Merge
 	}
 	if !asks {
 		return
@@ -45,7 +45,7 @@ func (t *teams) prepareOrder(team *team, claimants []admission.Claimant) {
 		if sequence == nil {
 			sequence = t.c.in.model().NewSequence(team.profile.Name, t.claiming, t.c.surplusLeaves)
 		}
-		g := t.askedCore(c.Job)
+		g := t.askedCore(c.Job.NamespacedName)
 		seated := sequence.SeatNext(g, heldLong)
 		if seated {
 			t.claiming = append(t.claiming, g)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/quota/admission"
@@ -20,11 +21,18 @@ import (
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
-// TurnOf is what the limits of its profile leave to a job; zero if that was not decided.
+// TurnOf is what the limits of its profile leave to a training; zero if that was not decided.
 func (a *Arbiter) TurnOf(job types.NamespacedName) admission.Turn {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.turns.verdicts[job]
+}
+
+// MergeTurn is [Arbiter.TurnOf] for a merge. It is zero for one that does not ask.
+func (a *Arbiter) MergeTurn(job types.NamespacedName) admission.Turn {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.mergeTurns.verdicts[job]
 }
 
 // soonTurn is the part of a turn that wakes a job at once.
@@ -42,7 +50,7 @@ const spentInterval = 10 * time.Second
 type team struct {
 	profile   *v1alpha1.ResourceQuotaProfile
 	limits    admission.Limits
-	claimants map[types.NamespacedName]*admission.Claimant
+	claimants map[admission.Key]*admission.Claimant
 	others    []admission.Use
 }
 
@@ -59,7 +67,8 @@ type teams struct {
 
 // decideTurns decides which jobs each profile with limits admits.
 func (c *collector) decideTurns(ctx context.Context) error {
-	c.in.turns, c.in.grants = map[types.NamespacedName]admission.Turn{}, map[string]admission.Grants{}
+	c.in.turns, c.in.mergeTurns = map[types.NamespacedName]admission.Turn{}, map[types.NamespacedName]admission.Turn{}
+	c.in.grants = map[string]admission.Grants{}
 	profiles, err := profilecache.ReadProfiles(ctx, c.arbiter.reader)
 	if err != nil {
 		return err
@@ -77,7 +86,7 @@ func (c *collector) decideTurns(ctx context.Context) error {
 			c.in.moved[p.Status.Queue] = true
 		}
 		if limits := admission.LimitsOf(p); limits.Gates() {
-			t.of[p.Name] = &team{profile: p, limits: limits, claimants: map[types.NamespacedName]*admission.Claimant{}}
+			t.of[p.Name] = &team{profile: p, limits: limits, claimants: map[admission.Key]*admission.Claimant{}}
 		}
 	}
 	if len(t.of) == 0 {
@@ -85,6 +94,9 @@ func (c *collector) decideTurns(ctx context.Context) error {
 	}
 	for key, job := range c.jobs {
 		t.addClaimant(ctx, key, job)
+	}
+	for _, merge := range c.merges {
+		t.addMerge(ctx, merge)
 	}
 	for _, p := range c.pods {
 		t.addPod(ctx, p)
@@ -112,7 +124,12 @@ func (t *teams) decide(name string, team *team) {
 	t.prepareOrder(team, claimants)
 	turns, grants := admission.AdmitJobs(team.limits, claimants, team.others, t.c.arbiter.grants[name], t.c.now)
 	for job, turn := range turns {
-		t.c.in.turns[job] = turn
+		switch {
+		case !job.Merge:
+			t.c.in.turns[job.NamespacedName] = turn
+		case team.claimants[job].Asks:
+			t.c.in.mergeTurns[job.NamespacedName] = turn
+		}
 	}
 	if len(grants) > 0 {
 		t.c.in.grants[name] = grants
@@ -154,8 +171,9 @@ func (t *teams) addClaimant(ctx context.Context, key types.NamespacedName, job *
 	claimed := t.claimedBy(ctx, job)
 	core := trainingpod.CoreCounted(job, st.Attempt.MinReplicas, cfg.Sharing, claimed)
 	owner := ownership.OfTraining(job, !cfg.Webhooks.Enabled)
-	team.claimants[key] = &admission.Claimant{
-		Job: key, User: owner.User, Priority: t.c.tierOf(job).Priority, Standing: admission.StandingOf(team.profile, owner),
+	name := admission.Key{NamespacedName: key}
+	team.claimants[name] = &admission.Claimant{
+		Job: name, User: owner.User, Priority: t.c.tierOf(job).Priority, Standing: admission.StandingOf(team.profile, owner),
 		Ask: admission.AskOf(job), Created: job.CreationTimestamp.Time, Since: since,
 		Model:       admission.ModelOf(job.Spec.Accelerator, &job.Spec.Template.Spec, cfg.Accelerators),
 		Asks:        asks,
@@ -165,6 +183,30 @@ func (t *teams) addClaimant(ctx context.Context, key types.NamespacedName, job *
 		Accelerated: cfg.AcceleratorsAmong(core) > 0,
 		Wants:       t.surplusWanted(key, job),
 	}
+}
+
+// addMerge adds a merge that has a run, or asks for its turn at the caps.
+func (t *teams) addMerge(ctx context.Context, job *v1alpha1.MergeJob) {
+	team := t.teamOf(ctx, job.Namespace)
+	if team == nil {
+		return
+	}
+	if claimant := merging.ClaimantOf(job, team.profile, t.c.arbiter.config); claimant != nil {
+		team.claimants[claimant.Job] = claimant
+	}
+}
+
+// mergeOf is the claimant of a run that a pod belongs to; nil for a pod of no run.
+func (t *teams) mergeOf(team *team, p *knownPod) *admission.Claimant {
+	job := t.c.merges[p.owner.NamespacedName]
+	if job == nil || job.UID != p.owner.uid {
+		return nil
+	}
+	c := team.claimants[admission.Key{NamespacedName: p.owner.NamespacedName, Merge: true}]
+	if c == nil || c.Asks {
+		return nil
+	}
+	return c
 }
 
 // surplusWanted is how many surplus workers the job would create now if its profile allowed them.
@@ -221,7 +263,11 @@ func (t *teams) addPod(ctx context.Context, known *knownPod) {
 	requests := t.countedOf(ctx, p)
 	model := t.modelOnNode(p, requests)
 	key, index, ok := t.c.workerOf(known)
-	if c := team.claimants[key]; ok && c != nil && !c.Asks {
+	if c := t.mergeOf(team, known); c != nil {
+		addBound(c, model, admission.MilliAmountsOf(requests)) // All pods that the run may have count already.
+		return
+	}
+	if c := team.claimants[admission.Key{NamespacedName: key}]; ok && c != nil && !c.Asks {
 		if model != "" {
 			addBound(c, model, admission.MilliAmountsOf(requests))
 		}
@@ -294,7 +340,7 @@ func (team *team) addGuest(p *corev1.Pod, counted corev1.ResourceList) {
 
 // isFor is true if the reservation holds its room for the job: whoever gives a job its name alone gets nothing.
 func isFor(r *v1alpha1.ProfileReservation, c *admission.Claimant) bool {
-	return r.JobRef.Name == c.Job.Name && r.Owner == c.User
+	return !c.Job.Merge && r.JobRef.Name == c.Job.Name && r.Owner == c.User
 }
 
 // userOf is the user that a pod counts for: the owner of its training or merge, or for other pods the user that their label

@@ -6,13 +6,24 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// A merge has its turn in the line of its pool, not among the trainings of its profile. What holds for it all the same is what
-// it could pass by itself: the caps that it exceeds alone, and the budgets of its owner.
+// A merge has its place in the line of a pool, whose Queue is not the profile's. What holds for it all the same: caps that it
+// exceeds alone, caps of its user, where it is a Claimant, and the budgets of its owner.
 
 // InOtherQueues are the limits that hold for a gang in another Queue than the profile's: all but the Queue's capability.
 func (l Limits) InOtherQueues() Limits {
 	l.All = slices.DeleteFunc(slices.Clone(l.All), func(l Limit) bool { return l.Scope == ScopeQueue })
 	return l
+}
+
+// UserLimits are those of the limits of a user at which a gang counts.
+func (l Limits) UserLimits(core MilliAmounts, model string) []Limit {
+	var all []Limit
+	for _, limit := range l.All {
+		if limit.Scope == ScopeUser && limit.limitedAmount(core, model) > 0 {
+			all = append(all, limit)
+		}
+	}
+	return all
 }
 
 // MostPods is how many pods of a gang, from its core to most, the limits leave to it if its user holds nothing else. each is what

@@ -1,13 +1,9 @@
 package admission
 
-import (
-	"time"
-
-	"k8s.io/apimachinery/pkg/types"
-)
+import "time"
 
 // Grants are the permissions whose pods cannot be seen yet.
-type Grants map[types.NamespacedName]Grant
+type Grants map[Key]Grant
 
 // Grant is what one job was permitted.
 type Grant struct {

@@ -97,9 +97,10 @@ func (o *Order) compare(a, b *Claimant, now time.Time) int {
 		strings.Compare(a.Job.Namespace, b.Job.Namespace), strings.Compare(a.Job.Name, b.Job.Name))
 }
 
-// seat returns whether there is room for the gang of a claimant, as far as the order is concerned.
+// seat returns whether there is room for the gang of a claimant, as far as the order is concerned. A merge has its place in the
+// line of its pool.
 func (o *Order) seat(c *Claimant, now time.Time) bool {
-	return o == nil || o.Seat == nil || o.Seat(c, now.Sub(c.Since) >= o.LongestHold)
+	return o == nil || c.Job.Merge || o.Seat == nil || o.Seat(c, now.Sub(c.Since) >= o.LongestHold)
 }
 
 // waitForRoom is what a job waits for that the order holds back.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
@@ -108,8 +107,8 @@ func TestNoJobWaitsBeyondItsBoundWhileItFits(t *testing.T) {
 			const senior = v1alpha1.StandingSenior
 			standings := []v1alpha1.Standing{v1alpha1.StandingIntern, senior, senior, v1alpha1.StandingStaff}
 			var waiting []Claimant
-			ends := map[types.NamespacedName]time.Time{}
-			held := map[types.NamespacedName]Claimant{}
+			ends := map[Key]time.Time{}
+			held := map[Key]Claimant{}
 			for step := range 600 {
 				at := now.Add(time.Duration(step) * time.Minute)
 				for job, end := range ends {

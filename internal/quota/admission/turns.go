@@ -37,9 +37,23 @@ const (
 	Rest     = time.Minute
 )
 
+// Key names a job among claimants: a training, or a merge, which may have the name of a training.
+type Key struct {
+	types.NamespacedName
+	Merge bool
+}
+
+// String is how messages name the job.
+func (k Key) String() string {
+	if k.Merge {
+		return "MergeJob " + k.NamespacedName.String()
+	}
+	return k.NamespacedName.String()
+}
+
 // Claimant is a job that has its gang, or waits for its turn to have one.
 type Claimant struct {
-	Job types.NamespacedName
+	Job Key
 	// Ask identifies job and attempt. A grant to one attempt does not hold for the next.
 	Ask  string
 	User string
@@ -96,7 +110,8 @@ type Use struct {
 type Turn struct {
 	// Ask of the claimant.
 	Ask string
-	// Admitted is true for a job that may have its gang.
+	// Admitted is true for a job that may have its gang. One that is neither admitted nor blocked did not use its last grant in
+	// time, and rests.
 	Admitted bool
 	// Surplus is how many workers beyond its core it may have in all.
 	Surplus int32
@@ -104,7 +119,7 @@ type Turn struct {
 	Blocked *Blocked
 	// GiveUp are surplus workers that must leave, and For is the job that gets their room.
 	GiveUp []types.UID
-	For    types.NamespacedName
+	For    Key
 }
 
 // Blocked is why a job may not start yet.
@@ -121,7 +136,7 @@ type Blocked struct {
 	// Place among those that wait at this limit, from 1.
 	Place int32
 	// Behind is the job before it; empty for the first.
-	Behind types.NamespacedName
+	Behind Key
 	// First and Fits are for ScopeRoom: from First on the job goes before all newer ones of its tier, and from Fits on it takes room
 	// that is free, also while one before it waits.
 	First, Fits time.Time
@@ -142,9 +157,9 @@ type table struct {
 	// unseen is the part of used that was granted and cannot be seen yet.
 	unseen map[slot]int64
 	// last is the job that waits last at a limit, and waiting the number of those that wait.
-	last    map[slot]types.NamespacedName
+	last    map[slot]Key
 	waiting map[slot]int32
-	turns   map[types.NamespacedName]Turn
+	turns   map[Key]Turn
 	// leaving are the surplus workers that were chosen to make room.
 	leaving map[types.UID]bool
 }
@@ -154,11 +169,11 @@ type table struct {
 // that waits at one limit does not delay jobs at another. grants are what the last call returned.
 func AdmitJobs(
 	limits Limits, claimants []Claimant, others []Use, grants Grants, now time.Time,
-) (map[types.NamespacedName]Turn, Grants) {
+) (map[Key]Turn, Grants) {
 	t := &table{
 		limits: limits, used: map[slot]int64{}, coming: map[slot]int64{}, unseen: map[slot]int64{},
-		last: map[slot]types.NamespacedName{}, waiting: map[slot]int32{},
-		turns: make(map[types.NamespacedName]Turn, len(claimants)), leaving: map[types.UID]bool{},
+		last: map[slot]Key{}, waiting: map[slot]int32{},
+		turns: make(map[Key]Turn, len(claimants)), leaving: map[types.UID]bool{},
 	}
 	all := slices.Clone(claimants)
 	slices.SortFunc(all, func(a, b Claimant) int { return limits.Order.compare(&a, &b, now) })
@@ -181,7 +196,11 @@ func AdmitJobs(
 	}
 	// 2. Jobs without a gang, in order. A job whose grant was not used is left out, and so does not hold up those behind it.
 	for i := range all {
-		if c := &all[i]; c.Asks && !wasNotUsed(grants.grantOf(c).Core, now) {
+		switch c := &all[i]; {
+		case !c.Asks:
+		case wasNotUsed(grants.grantOf(c).Core, now):
+			t.turns[c.Job] = Turn{}
+		default:
 			t.decideStart(c, all, now)
 		}
 	}

@@ -23,7 +23,9 @@ var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
 const gpu = corev1.ResourceName("nvidia.com/gpu")
 
-func key(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ads", Name: name} }
+func key(name string) Key {
+	return Key{NamespacedName: types.NamespacedName{Namespace: "ads", Name: name}}
+}
 
 func gpus(n int64) MilliAmounts { return MilliAmounts{gpu: n} }
 
@@ -51,7 +53,7 @@ func holding(name string, core int64, surplus, wants int32) Claimant {
 	return c
 }
 
-func turns(l Limits, all ...Claimant) map[types.NamespacedName]Turn {
+func turns(l Limits, all ...Claimant) map[Key]Turn {
 	decided, _ := AdmitJobs(l, all, nil, nil, now)
 	return decided
 }
@@ -108,7 +110,7 @@ func TestWaitingAtTheOwnLimitDoesNotBlockTheTeam(t *testing.T) {
 		asking("d", "carol", 1, 3))
 	g.Expect(decided[key("b")].Blocked.Limit.Scope).To(Equal(ScopeUser), "it is short at both")
 	g.Expect(decided[key("c")].Admitted).To(BeTrue())
-	g.Expect(decided[key("d")].Blocked.Behind).To(Equal(types.NamespacedName{}), "and is the first")
+	g.Expect(decided[key("d")].Blocked.Behind).To(Equal(Key{}), "and is the first")
 }
 
 func TestWhatDoesNotComeRests(t *testing.T) {
@@ -117,7 +119,7 @@ func TestWhatDoesNotComeRests(t *testing.T) {
 	all, grants, at := []Claimant{first, second}, Grants{}, now
 	admitted := map[string]bool{}
 	for range 30 {
-		var decided map[types.NamespacedName]Turn
+		var decided map[Key]Turn
 		decided, grants = AdmitJobs(limits(perUser(8)), all, nil, grants, at)
 		for _, name := range []string{"first", "second"} {
 			admitted[name] = admitted[name] || decided[key(name)].Admitted
@@ -307,7 +309,7 @@ func TestBehaviour8LimitsHoldWhateverHappens(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
 		h := &history{
 			r: r, limits: limits(perUser(8), Limit{Scope: ScopeJob, Resource: gpu, Max: 6}, inQueue(12)), at: now,
-			seen: map[types.NamespacedName]sighting{},
+			seen: map[Key]sighting{},
 		}
 		for range 50 {
 			h.step()
@@ -325,7 +327,7 @@ type history struct {
 	at     time.Time
 	jobs   []*Claimant
 	// seen is what was seen of them when they were looked at last.
-	seen   map[types.NamespacedName]sighting
+	seen   map[Key]sighting
 	grants Grants
 	made   int
 }

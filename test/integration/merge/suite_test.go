@@ -30,7 +30,7 @@ func TestMerge(t *testing.T) {
 // pools may be named by MergeJobs of this suite: each spec takes one for itself.
 var pools = []string{
 	"tideline-merge", "line", "sticky", "linger", "timeout", "exit", "lost", "stores", "outage", "many", "hand", "gone", "shapes",
-	"wrong", "twice", "rest", "restart", "surplus", "claims", "drain", "window", "volume",
+	"wrong", "twice", "rest", "restart", "surplus", "claims", "drain", "window", "volume", "capped", "beside",
 }
 
 // shared is what all processes of the suite know.
