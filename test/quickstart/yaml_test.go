@@ -22,8 +22,11 @@ import (
 // dryRun is how objects are given to the API server, which asks all webhooks and keeps nothing.
 const dryRun = "kubectl apply --dry-run=server --validate=strict "
 
+// isOthersJob is the head of a job that is converted.
+var isOthersJob = regexp.MustCompile(`(?m)^kind: (PyTorchJob|MPIJob|TrainJob)$|^apiVersion: batch\.volcano\.sh/`)
+
 // applyAll gives all YAML of samples, examples and pages to who reads it: objects to the API server, with webhooks and the kinds
-// of others; kustomizations to kustomize and then to the API server; configurations to the operator's loader; PyTorchJobs to
+// of others; kustomizations to kustomize and then to the API server; configurations to the operator's loader; jobs of others to
 // `tideline convert` and then to the API server. A fragment is completed first by what its fence says it is a part of.
 func applyAll(ctx context.Context, u *user) {
 	GinkgoHelper()
@@ -58,7 +61,7 @@ func applyAll(ctx context.Context, u *user) {
 				configuration = block.Text
 			case strings.Contains(block.Text, "kind: Kustomization\n"):
 				applyKustomization(ctx, u, where, block.Text, configuration)
-			case strings.Contains(block.Text, "kind: PyTorchJob\n"):
+			case isOthersJob.MatchString(block.Text):
 				converted, err := u.run(ctx, "bin/tideline convert -f - 2>/dev/null", block.Text)
 				Expect(err).NotTo(HaveOccurred(), "%s: it is converted", where)
 				applyText(ctx, u, where, converted)

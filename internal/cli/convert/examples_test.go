@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
 
@@ -85,8 +86,8 @@ func TestExamples(t *testing.T) {
 	g := rules(t)
 	for name, content := range published {
 		t.Run(name, func(t *testing.T) {
-			in, err := decode(content)
-			if err != nil {
+			in := &kubeflowv1.PyTorchJob{}
+			if err := decode(content, in); err != nil {
 				t.Fatal(err)
 			}
 			out, notes := FromPyTorchJob(in)

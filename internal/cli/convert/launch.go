@@ -129,13 +129,18 @@ func (c *conversion) notTorchrun(where string, container *corev1.Container, s st
 		meaning = "without a Master, training-operator lets each pod train by itself unless torchrun starts it; " +
 			"with Tideline too, workers find each other only through torchrun"
 	}
+	c.throughTorchrun(where, container, s, meaning)
+}
+
+// throughTorchrun says how to have torchrun start what a container starts, and why.
+func (d *draft) throughTorchrun(where string, container *corev1.Container, s start, meaning string) {
 	if s.launcher != "" {
-		c.note(where+".command", container.Command, meaning,
+		d.note(where+".command", container.Command, meaning,
 			"let torchrun start the script in place of "+s.launcher+": command: [torchrun, SCRIPT]")
 		return
 	}
 	if s.instead == nil {
-		c.note(where+".command", nil, meaning+"; what the image starts is not known here",
+		d.note(where+".command", nil, meaning+"; what the image starts is not known here",
 			"unless it is torchrun, write command: [torchrun, SCRIPT] before the args")
 		return
 	}
@@ -143,7 +148,7 @@ func (c *conversion) notTorchrun(where string, container *corev1.Container, s st
 	if s.foldsArgs && len(container.Args) > 0 {
 		do += " without args"
 	}
-	c.note(where+".command", container.Command, meaning, do)
+	d.note(where+".command", container.Command, meaning, do)
 }
 
 var harmless = regexp.MustCompile(`^[A-Za-z0-9_./=+-]+$`)
@@ -181,23 +186,23 @@ var decided = []struct{ flag, meaning string }{
 }
 
 // flags says which of torchrun's options on the command line beat the variables that Tideline sets.
-func (c *conversion) flags(where string, flags map[string]string) {
-	for _, d := range decided {
-		value, ok := flags[d.flag]
-		if !ok || c.agrees(d.flag, value) {
+func (d *draft) flags(where string, flags map[string]string) {
+	for _, option := range decided {
+		value, ok := flags[option.flag]
+		if !ok || d.agrees(option.flag, value) {
 			continue
 		}
-		c.note(where+".command --"+d.flag, cmp.Or(value, "true"), d.meaning+", and a flag beats a variable",
+		d.note(where+".command --"+option.flag, cmp.Or(value, "true"), option.meaning+", and a flag beats a variable",
 			"remove it from the command")
 	}
 	if n, ok := flags["max-restarts"]; ok && n != strconv.Itoa(torchrunRestarts) {
-		c.note(where+".command --max-restarts", n, losingCosts, "remove it, or make it large enough")
+		d.note(where+".command --max-restarts", n, losingCosts, "remove it, or make it large enough")
 	}
 }
 
 // agrees is whether a flag says what Tideline says.
-func (c *conversion) agrees(flag, value string) bool {
-	least, most := c.out.Spec.MinReplicas, c.out.Spec.MaxReplicas
+func (d *draft) agrees(flag, value string) bool {
+	least, most := d.out.Spec.MinReplicas, d.out.Spec.MaxReplicas
 	switch flag {
 	case "nnodes":
 		return strings.Contains(value, "PET_NNODES") || value == fmt.Sprintf("%d:%d", least, most) ||
@@ -215,18 +220,48 @@ func (c *conversion) agrees(flag, value string) bool {
 var variable = regexp.MustCompile(
 	`\$[({]?(RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|PET_NODE_RANK|PET_MASTER_ADDR|PET_MASTER_PORT)\b`)
 
+// wording is what a script may say that only the controller provides which ran it so far.
+type wording struct {
+	// variables that are not set any more: the first group of a match is their name. Nil looks for none.
+	variables *regexp.Regexp
+	// instead says where to find what they said, and do what to do.
+	instead, do string
+	// hosts are names by which pods found each other. Nil looks for none.
+	hosts *regexp.Regexp
+	// newHosts is the end of a sentence about their names now.
+	newHosts, nameWhat string
+}
+
 // words looks in command, args and values of variables for what only training-operator provides.
 func (c *conversion) words(where string, container *corev1.Container) {
-	name := c.in.Name
-	host := regexp.MustCompile(`(^|[^-a-z0-9])` + regexp.QuoteMeta(name) + `-(master|worker)-[0-9]+`)
+	w := wording{newHosts: ", and the Master is worker 0", nameWhat: "name worker 0, or leave it to torchrun"}
+	if c.hasMaster() {
+		w.variables = variable
+		w.instead = "torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for the processes that it starts"
+		w.do = "read it there, or leave it out"
+	}
+	if c.in.Name != "" {
+		w.hosts = hostNames(c.in.Name, "master|worker")
+	}
+	c.wordsOf(where, container, w)
+}
+
+// hostNames finds host names NAME-ROLE-INDEX of roles that are given as a choice of a regular expression.
+func hostNames(name, roles string) *regexp.Regexp {
+	return regexp.MustCompile(`(^|[^-a-z0-9])` + regexp.QuoteMeta(name) + `-(` + roles + `)-[0-9]+`)
+}
+
+// wordsOf notes the words of a container that say what is not so any more.
+func (d *draft) wordsOf(where string, container *corev1.Container, w wording) {
 	look := func(path, word string) {
-		if found := variable.FindStringSubmatch(word); found != nil && c.hasMaster() {
-			c.note(path, word, found[1]+" is not set in the container: torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"+
-				" for the processes that it starts", "read it there, or leave it out")
+		if w.variables != nil {
+			if found := w.variables.FindStringSubmatch(word); found != nil {
+				d.note(path, word, found[1]+" is not set in the container: "+w.instead, w.do)
+			}
 		}
-		if name != "" && host.MatchString(word) {
-			c.note(path, word, fmt.Sprintf("the host names are %s.%s and so on, and the Master is worker 0",
-				rendezvous.WorkerName(name, 0), rendezvous.ServiceName(name)), "name worker 0, or leave it to torchrun")
+		if w.hosts != nil && w.hosts.MatchString(word) {
+			d.note(path, word, fmt.Sprintf("the host names are %s.%s and so on%s",
+				rendezvous.WorkerName(d.out.Name, 0), rendezvous.ServiceName(d.out.Name), w.newHosts), w.nameWhat)
 		}
 	}
 	for i, word := range container.Command {
@@ -246,11 +281,6 @@ func (c *conversion) words(where string, container *corev1.Container) {
 func (c *conversion) startsTorchrun() bool {
 	elastic := c.in.Spec.ElasticPolicy != nil
 	return readStart(c.trainer()).torchrun || elastic && len(c.trainer().Command) == 0
-}
-
-// startsOther is whether something else than torchrun is known to start the training.
-func (c *conversion) startsOther() bool {
-	return len(c.trainer().Command) > 0 && !readStart(c.trainer()).torchrun
 }
 
 // seconds reads a timeout as torchrun does, as a whole number.

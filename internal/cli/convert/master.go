@@ -31,7 +31,8 @@ func (c *conversion) master() {
 	if resources := of(theirs).Resources; !equality.Semantic.DeepEqual(resources, of(ours).Resources) {
 		overrides.Resources = &resources
 	}
-	overrides.NodeSelector = c.masterNodeSelector(theirs.Spec.NodeSelector, ours.Spec.NodeSelector)
+	overrides.NodeSelector = c.masterNodeSelector(
+		replicaPath(master)+".template.spec.nodeSelector", theirs.Spec.NodeSelector, ours.Spec.NodeSelector)
 	if overrides.Resources != nil || overrides.NodeSelector != nil {
 		c.out.Spec.Master = overrides
 	}
@@ -42,12 +43,11 @@ func (c *conversion) master() {
 		// Training-operator replaces both.
 		t.Name, t.Spec.RestartPolicy = "", ""
 	}
-	c.differences(replicaPath(master)+".template", asMap(theirs), asMap(ours))
+	differences(replicaPath(master)+".template", asMap(theirs), asMap(ours), c.difference)
 }
 
 // masterNodeSelector is what worker 0 asks of its node beyond, or instead of, what the template asks.
-func (c *conversion) masterNodeSelector(theirs, ours map[string]string) map[string]string {
-	path := replicaPath(master) + ".template.spec.nodeSelector"
+func (d *draft) masterNodeSelector(path string, theirs, ours map[string]string) map[string]string {
 	var added map[string]string
 	for key, value := range theirs {
 		if have, ok := ours[key]; !ok || have != value {
@@ -59,13 +59,13 @@ func (c *conversion) masterNodeSelector(theirs, ours map[string]string) map[stri
 	}
 	for _, key := range sortedKeys(ours) {
 		if _, ok := theirs[key]; !ok {
-			c.note(path+"["+key+"]", nil, "the workers ask for "+show(ours[key])+
+			d.note(path+"["+key+"]", nil, "the workers ask for "+show(ours[key])+
 				", and so does worker 0: spec.master.nodeSelector adds labels and takes none away",
 				"move the label from the template to a nodeSelector that the Master can bear")
 		}
 	}
 	if n := len(added); n > maxNodeSelector {
-		c.refuse(path, n, fmt.Sprintf("spec.master.nodeSelector may have %d labels; it will be refused", maxNodeSelector),
+		d.refuse(path, n, fmt.Sprintf("spec.master.nodeSelector may have %d labels; it will be refused", maxNodeSelector),
 			"ask for fewer")
 	}
 	return added
@@ -81,8 +81,9 @@ func asMap(t *corev1.PodTemplateSpec) map[string]any {
 	return m
 }
 
-// differences notes each field below path in which the Master's template differs from the Worker's.
-func (c *conversion) differences(path string, theirs, ours map[string]any) {
+// differences tells each field below path in which the template of worker 0 differs from that of the others. Nil is a field that
+// is not set.
+func differences(path string, theirs, ours map[string]any, tell func(path string, theirs, ours any)) {
 	keys := maps.Clone(theirs)
 	maps.Copy(keys, ours)
 	for _, key := range sortedKeys(keys) {
@@ -98,17 +99,17 @@ func (c *conversion) differences(path string, theirs, ours map[string]any) {
 		}
 		switch below := path + "." + key; {
 		case aOK && bOK && named(a):
-			c.elements(below, aMap, bMap)
+			elements(below, aMap, bMap, tell)
 		case aOK && bOK:
-			c.differences(below, aMap, bMap)
+			differences(below, aMap, bMap, tell)
 		default:
-			c.difference(below, a, b)
+			tell(below, a, b)
 		}
 	}
 }
 
-// elements notes the differences of two lists of named elements, such as containers and variables.
-func (c *conversion) elements(path string, theirs, ours map[string]any) {
+// elements tells the differences of two lists of named elements, such as containers and variables.
+func elements(path string, theirs, ours map[string]any, tell func(path string, theirs, ours any)) {
 	names := maps.Clone(theirs)
 	maps.Copy(names, ours)
 	for _, name := range sortedKeys(names) {
@@ -116,13 +117,14 @@ func (c *conversion) elements(path string, theirs, ours map[string]any) {
 		a, aOK := theirs[name].(map[string]any)
 		b, bOK := ours[name].(map[string]any)
 		if aOK && bOK {
-			c.differences(below, a, b)
+			differences(below, a, b, tell)
 		} else {
-			c.difference(below, theirs[name], ours[name])
+			tell(below, theirs[name], ours[name])
 		}
 	}
 }
 
+// difference notes a field in which the Master's template differs from the Worker's.
 func (c *conversion) difference(path string, theirs, ours any) {
 	meaning := "the workers have " + show(ours)
 	if empty(ours) {

@@ -187,7 +187,7 @@ func TestRandomJobs(t *testing.T) {
 		}
 		converted++
 		agree(t, g, out, notes)
-		if c := (&conversion{in: in, out: out}); len(c.trainer().Env) == 0 || c.trainer().Name != "trainer" {
+		if c := (&draft{out: out}); len(c.trainer().Env) == 0 || c.trainer().Name != "trainer" {
 			t.Errorf("seed %d: the training container is %v", seed, c.trainer())
 		}
 		for _, n := range notes {

@@ -1,22 +1,15 @@
 package convert
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"os"
+	"slices"
 	"strings"
 
-	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/json"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -26,9 +19,10 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-const long = `Reads PyTorchJobs (kubeflow.org/v1, as training-operator 1.9 knows them) and prints ElasticTrainingJobs.
-What could not be carried over, or means something else now, is said on standard error, one line each. Files may hold
-several documents, and lists as kubectl prints them. Nothing is read from, or written to, a cluster.
+const long = `Reads PyTorchJobs (kubeflow.org/v1, as training-operator 1.9 knows them) and Volcano's Jobs
+(batch.volcano.sh/v1alpha1, Volcano 1.15) and prints ElasticTrainingJobs. What could not be carried over, or means something
+else now, is said on standard error, one line each; a job that Tideline cannot express is refused. Files may hold several
+documents, and lists as kubectl prints them. Nothing is read from, or written to, a cluster.
 
 Exit code: 0 when every document was converted; 1 when one was not, or when the API server will refuse the result; 2 when
 the command is wrong.`
@@ -38,7 +32,7 @@ func Command() *cobra.Command {
 	var files []string
 	cmd := &cobra.Command{
 		Use:   "convert -f FILE...",
-		Short: "Convert PyTorchJobs into ElasticTrainingJobs",
+		Short: "Convert jobs of other kinds into ElasticTrainingJobs",
 		Long:  long,
 		Example: `  tideline convert -f pytorchjob.yaml > job.yaml
   kubectl get pytorchjobs -o yaml | tideline convert -f -`,
@@ -52,9 +46,11 @@ func Command() *cobra.Command {
 				return err
 			}
 			p := &printer{rules: rules, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
+			r := &reader{}
 			for _, file := range files {
-				p.file(file, cmd.InOrStdin())
+				r.file(file, cmd.InOrStdin())
 			}
+			p.documents(r.documents)
 			if p.incomplete {
 				return cli.Exit(cli.ExitFailed)
 			}
@@ -62,7 +58,7 @@ func Command() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil,
-		"`file` with PyTorchJobs, in YAML or JSON; - is standard input; may be given several times")
+		"`file` with jobs, in YAML or JSON; - is standard input; may be given several times")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 	return cli.ForJobs(cmd)
 }
@@ -88,114 +84,43 @@ func (p *printer) fail(where, why string) {
 	p.say(where, "not converted: "+strings.Join(strings.Fields(why), " "))
 }
 
-// file converts every document of a file; - is stdin.
-func (p *printer) file(name string, stdin io.Reader) {
-	in := stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			p.fail(name, err.Error())
-			return
-		}
-		defer func() { _ = f.Close() }()
-		in = f
-	} else {
-		name = "standard input"
-	}
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
-	for found := 0; ; {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			if found == 0 {
-				p.fail(name, "it holds no document")
-			}
-			return
-		}
-		if err != nil {
-			p.fail(name, err.Error())
-			return
-		}
-		if isBlank(document) {
+// documents converts and prints all jobs, in their order.
+func (p *printer) documents(all []input) {
+	refs := &references{}
+	named := map[string]string{}
+	for _, d := range all {
+		if d.object == nil {
+			p.fail(d.where, d.why)
 			continue
 		}
-		found++
-		p.document(fmt.Sprintf("%s: document %d", name, found), name, document)
+		gvk := d.object.GetObjectKind().GroupVersionKind()
+		k := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.GroupVersionKind == gvk })]
+		if k.convert == nil || !p.isFirst(named, d) {
+			continue
+		}
+		out, notes := k.convert(d.object, refs)
+		p.job(d.where, out, notes)
 	}
 }
 
-// isBlank is whether a document has comments and separators only.
-func isBlank(document []byte) bool {
-	for line := range bytes.Lines(document) {
-		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("---")) {
-			return false
-		}
+// isFirst is false, and says so, if a job before has the same name: both would be the same ElasticTrainingJob.
+func (p *printer) isFirst(named map[string]string, d input) bool {
+	object, err := meta.Accessor(d.object)
+	if err != nil || object.GetName() == "" {
+		return true
 	}
+	name := object.GetNamespace() + "/" + object.GetName()
+	if before, taken := named[name]; taken {
+		p.fail(d.where, newNote("metadata.name", object.GetName(), "two jobs of one name in one namespace would be one "+
+			"ElasticTrainingJob, and "+before+" has it already", "give one of them another name").String())
+		return false
+	}
+	named[name] = d.where
 	return true
 }
 
-// head is what tells documents apart.
-type head struct {
-	metav1.TypeMeta `json:",inline"`
-	Metadata        struct {
-		Name      string `json:"name"`
-		Namespace string `json:"namespace"`
-	} `json:"metadata"`
-	Items []runtime.RawExtension `json:"items"`
-}
-
-// document converts a PyTorchJob, or each of a list. It is called by its number until its name is known.
-func (p *printer) document(where, file string, document []byte) {
-	var h head
-	if err := yaml.Unmarshal(document, &h); err != nil {
-		p.fail(where, err.Error())
-		return
-	}
-	job := kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.PyTorchJobKind)
-	group := kubeflowv1.SchemeGroupVersion.String()
-	if h.APIVersion == "v1" && h.Kind == "List" || h.APIVersion == group && h.Kind == job.Kind+"List" {
-		for i, item := range h.Items {
-			p.document(fmt.Sprintf("%s: item %d", where, i+1), file, item.Raw)
-		}
-		return
-	}
-	if h.APIVersion != group || h.Kind != job.Kind {
-		p.fail(where, fmt.Sprintf("it is %s %s (%s), and only %s (%s) is converted",
-			show(h.Kind), show(h.Metadata.Name), show(h.APIVersion), job.Kind, group))
-		return
-	}
-	name := h.Metadata.Name
-	if h.Metadata.Namespace != "" {
-		name = h.Metadata.Namespace + "/" + name
-	}
-	if name != "" {
-		where = file + ": PyTorchJob " + plainOrQuoted(name)
-	}
-	decoded, err := decode(document)
-	if err != nil {
-		p.fail(where, err.Error())
-		return
-	}
-	p.job(where, decoded)
-}
-
-// decode reads a PyTorchJob and refuses fields that a PyTorchJob does not have, by name.
-func decode(document []byte) (*kubeflowv1.PyTorchJob, error) {
-	scheme := runtime.NewScheme()
-	if err := kubeflowv1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme,
-		json.SerializerOptions{Yaml: true, Strict: true})
-	job := &kubeflowv1.PyTorchJob{}
-	if _, _, err := strict.Decode(document, nil, job); err != nil {
-		return nil, err
-	}
-	return job, nil
-}
-
-// job converts and prints one PyTorchJob.
-func (p *printer) job(where string, in *kubeflowv1.PyTorchJob) {
-	out, notes := FromPyTorchJob(in)
+// job prints what became of one job, and what is said of it.
+func (p *printer) job(where string, out *v1alpha1.ElasticTrainingJob, notes []Note) {
 	refused := false
 	for _, n := range notes {
 		if out == nil {

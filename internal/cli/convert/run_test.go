@@ -114,10 +114,16 @@ func TestRun(t *testing.T) {
 		"a list of PyTorchJobs": {list("kubeflow.org/v1", "PyTorchJobList"), converted("b"), limited(stdinPath + ": PyTorchJob b"), 0},
 		"another kind": {service + "---\n" + document("a"), converted("a"), stdinPath + ": document 1: not converted: it is " +
 			"Service etcd (v1), " +
-			"and only PyTorchJob (kubeflow.org/v1) is converted\n" + limited(stdinPath+": PyTorchJob a"), 1},
+			"and only " + convertible() + " are converted; leave it out\n" + limited(stdinPath+": PyTorchJob a"), 1},
 		"another version": {strings.Replace(document("a"), "org/v1", "org/v1beta2", 1), "", stdinPath + ": document 1: not " +
 			"converted: it is " +
-			"PyTorchJob a (kubeflow.org/v1beta2), and only PyTorchJob (kubeflow.org/v1) is converted\n", 1},
+			"PyTorchJob a (kubeflow.org/v1beta2), and only PyTorchJob (kubeflow.org/v1) is converted; write it in " +
+			"that version\n", 1},
+		"another group's Job": {"apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: a\n", "", stdinPath +
+			": document 1: not converted: it is Job a (batch/v1), and only " + convertible() + " are converted; leave it out\n", 1},
+		"two of one name": {document("a") + "---\n" + document("a"), converted("a"), limited(stdinPath+": PyTorchJob a") + stdinPath +
+			": PyTorchJob a: not converted: metadata.name = a: two jobs of one name in one namespace would be one " +
+			"ElasticTrainingJob, and " + stdinPath + ": PyTorchJob a has it already; give one of them another name\n", 1},
 		"an unknown field": {document("a", "  minReplicas: 1\n") + "---\n" + document("b"), converted("b"), stdinPath +
 			`: PyTorchJob a: not converted: strict decoding error: unknown field "spec.minReplicas"` + "\n" +
 			limited(stdinPath+": PyTorchJob b"), 1},

@@ -38,22 +38,18 @@ func (c *conversion) runPolicy() {
 			"bound the wait for a place by spec.deadlines.schedulingSeconds")
 	}
 	c.backoffLimit()
-	if ptr.Deref(in.ManagedBy, "") == kubeflowv1.MultiKueueController {
-		c.note(path+".managedBy", *in.ManagedBy, "MultiKueue does not know ElasticTrainingJobs; it is left out, and the job runs in"+
-			" the cluster in which it is created", "create the job in the cluster that shall run it")
-	}
+	c.managedBy(path+".managedBy", in.ManagedBy)
 	if in.SchedulingPolicy != nil {
 		c.schedulingPolicy(in.SchedulingPolicy)
 	}
 }
 
-// atMost is a value, or the largest that is possible, which is noted.
-func (c *conversion) atMost(path string, value, most int64) *int32 {
-	if value > most {
-		c.note(path, value, fmt.Sprintf("it may be %d at most, and is %d now", most, most), "")
-		value = most
+// managedBy says that a job which MultiKueue would send elsewhere stays.
+func (d *draft) managedBy(path string, manager *string) {
+	if ptr.Deref(manager, "") == kubeflowv1.MultiKueueController {
+		d.note(path, *manager, "MultiKueue does not know ElasticTrainingJobs; it is left out, and the job runs in"+
+			" the cluster in which it is created", "create the job in the cluster that shall run it")
 	}
-	return ptr.To(int32(value))
 }
 
 // backoffLimit carries over how many restarts fail the job.
@@ -82,37 +78,41 @@ func (c *conversion) backoffLimit() {
 	c.note(path, *limit, meaning, "")
 }
 
-func (c *conversion) schedulingPolicy(s *kubeflowv1.SchedulingPolicy) {
+// schedulingPolicy says what becomes of what the PodGroup is told.
+func (d *draft) schedulingPolicy(s *kubeflowv1.SchedulingPolicy) {
 	const path = "spec.runPolicy.schedulingPolicy"
-	if s.MinAvailable != nil && *s.MinAvailable != c.out.Spec.MinReplicas {
-		c.note(path+".minAvailable", *s.MinAvailable, fmt.Sprintf(
-			"Tideline places minReplicas (%d) all together, because fewer cannot train; it is left out", c.out.Spec.MinReplicas), "")
+	if s.MinAvailable != nil && *s.MinAvailable != d.out.Spec.MinReplicas {
+		d.note(path+".minAvailable", *s.MinAvailable, fmt.Sprintf(
+			"Tideline places minReplicas (%d) all together, because fewer cannot train; it is left out", d.out.Spec.MinReplicas), "")
 	}
 	if s.Queue != "" {
-		c.note(path+".queue", s.Queue, "the queue follows from the namespace; it is left out",
-			"kubectl annotate namespace "+nameOr(c.out.Namespace, "NAMESPACE")+" scheduling.volcano.sh/queue-name="+
-				nameOr(s.Queue, "QUEUE"))
+		d.queue(path+".queue", s.Queue)
 	}
 	if s.MinResources != nil {
-		c.note(path+".minResources", *s.MinResources, "Tideline computes it from the core's pods; it is left out", "")
+		d.note(path+".minResources", *s.MinResources, "Tideline computes it from the core's pods; it is left out", "")
 	}
 	if s.PriorityClass != "" {
-		c.note(path+".priorityClass", s.PriorityClass, "the priority follows from the tier; it is left out",
-			"set spec.tier, for example exploratory, small-traffic or main-traffic")
+		d.note(path+".priorityClass", s.PriorityClass, "the priority follows from the tier; it is left out", setTier)
 	}
 	if s.ScheduleTimeoutSeconds == nil {
 		return
 	}
 	timeout := *s.ScheduleTimeoutSeconds
 	if timeout < 1 {
-		c.note(path+".scheduleTimeoutSeconds", timeout, "it must be 1 or more; it is left out, and the job waits for ever", "")
+		d.note(path+".scheduleTimeoutSeconds", timeout, "it must be 1 or more; it is left out, and the job waits for ever", "")
 		return
 	}
-	c.out.Spec.Deadlines.SchedulingSeconds = c.atMost(path+".scheduleTimeoutSeconds", int64(timeout), longest)
-	c.note(path+".scheduleTimeoutSeconds", timeout,
-		"training-operator tells it to the coscheduling plugin, which tries again, and not to Volcano; "+
+	d.out.Spec.Deadlines.SchedulingSeconds = d.atMost(path+".scheduleTimeoutSeconds", int64(timeout), longest)
+	d.note(path+".scheduleTimeoutSeconds", timeout,
+		d.controller+" tells it to the coscheduling plugin, which tries again, and not to Volcano; "+
 			"Tideline fails the job when its core does not run within that time",
 		"remove spec.deadlines.schedulingSeconds if the job shall wait on")
+}
+
+// queue says how to have a queue: nothing of a job names it.
+func (d *draft) queue(path, queue string) {
+	d.note(path, queue, "the queue follows from the namespace; it is left out",
+		"kubectl annotate namespace "+nameOr(d.out.Namespace, "NAMESPACE")+" scheduling.volcano.sh/queue-name="+nameOr(queue, "QUEUE"))
 }
 
 var dns1123 = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)

@@ -31,7 +31,7 @@ func validate(job *kubeflowv1.PyTorchJob) []Note {
 		p.add(replicaPath(worker)+".replicas", total(job),
 			fmt.Sprintf("a job may have %d workers, Master included", v1alpha1.MaxWorkers), "ask for fewer")
 	}
-	p.runPolicy(&job.Spec.RunPolicy)
+	p.runPolicy(&job.Spec.RunPolicy, "training-operator", kubeflowv1.KubeflowJobsController)
 	return p
 }
 
@@ -105,18 +105,19 @@ func (p *problems) elasticPolicy(job *kubeflowv1.PyTorchJob) {
 	}
 }
 
-func (p *problems) runPolicy(r *kubeflowv1.RunPolicy) {
+// runPolicy returns what a controller of Kubeflow, with its name in managedBy, refuses of a run policy.
+func (p *problems) runPolicy(r *kubeflowv1.RunPolicy, controller, itself string) {
 	const path = "spec.runPolicy"
 	switch policy := ptr.Deref(r.CleanPodPolicy, ""); policy {
 	case kubeflowv1.CleanPodPolicyUndefined, kubeflowv1.CleanPodPolicyAll, kubeflowv1.CleanPodPolicyRunning,
 		kubeflowv1.CleanPodPolicyNone:
 	default:
-		p.add(path+".cleanPodPolicy", string(policy), "training-operator does not know it", "use None, Running or All")
+		p.add(path+".cleanPodPolicy", string(policy), controller+" does not know it", "use None, Running or All")
 	}
 	switch manager := ptr.Deref(r.ManagedBy, ""); manager {
-	case "", kubeflowv1.KubeflowJobsController, kubeflowv1.MultiKueueController:
+	case "", itself, kubeflowv1.MultiKueueController:
 	default:
-		p.add(path+".managedBy", manager, "training-operator refuses it", "remove it, or use "+kubeflowv1.MultiKueueController)
+		p.add(path+".managedBy", manager, controller+" refuses it", "remove it, or use "+kubeflowv1.MultiKueueController)
 	}
 	for _, f := range []struct {
 		name  string

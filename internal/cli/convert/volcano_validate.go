@@ -1,0 +1,179 @@
+package convert
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+	batch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// seeRoles is the rule that jobs of several kinds of pods break.
+const (
+	seeRoles = "Tideline's workers are all alike, but for resources and node selector of worker 0, until it has roles" +
+		" (docs/decisions/0068-roles.md)"
+	alikeDo = "let one template and one command serve all, which asks for its index (docs/workers.md#without-torchrun), " +
+		"or leave the job to "
+)
+
+// validate finds the tasks, and returns what Volcano would refuse or Tideline cannot express.
+func (c *volcanoJob) validate() []Note {
+	var p problems
+	if c.in.Name == "" && c.in.GenerateName == "" {
+		p.add("metadata.name", nil, "a job needs a name", "set it")
+	}
+	c.plugins = parsePlugins(c.in.Spec.Plugins, &p)
+	c.nameTasks()
+	if !c.chooseTasks(&p) {
+		return p
+	}
+	for _, t := range c.tasks() {
+		p.task(t)
+	}
+	if len(p) > 0 {
+		return p
+	}
+	if c.first != nil {
+		c.compareTasks(&p)
+	}
+	c.numbers(&p)
+	for i, v := range c.in.Spec.Volumes {
+		p.volume(fmt.Sprintf("spec.volumes[%d]", i), v)
+	}
+	p.lifecycle("spec.policies", c.in.Spec.Policies)
+	for _, t := range c.tasks() {
+		p.lifecycle(taskPath(t)+".policies", t.Policies)
+	}
+	return p
+}
+
+// nameTasks names tasks without a name as Volcano's webhook does.
+func (c *volcanoJob) nameTasks() {
+	for i := range c.in.Spec.Tasks {
+		if t := &c.in.Spec.Tasks[i]; t.Name == "" {
+			t.Name = fmt.Sprintf("%s%d", batch.DefaultTaskSpec, i)
+		}
+	}
+}
+
+// chooseTasks decides which task is worker 0 and which are the others; false for a job that has none to convert, or more.
+func (c *volcanoJob) chooseTasks(p *problems) bool {
+	tasks := c.in.Spec.Tasks
+	switch len(tasks) {
+	case 0:
+		p.add("spec.tasks", nil, "there is no task to convert", "give the job one")
+		return false
+	case 1:
+		c.rest = &tasks[0]
+	case 2:
+		first, rest := &tasks[0], &tasks[1]
+		if rest.Replicas == 1 && (first.Replicas != 1 || rest.Name == c.plugins.master) {
+			first, rest = rest, first
+		}
+		if first.Replicas != 1 {
+			p.add(taskPath(first)+".replicas", first.Replicas, "of two tasks, one becomes worker 0 and must have one pod; "+seeRoles,
+				alikeDo+"Volcano")
+			return false
+		}
+		c.first, c.rest = first, rest
+		c.firstPath = taskPath(first)
+	default:
+		for i := 2; i < len(tasks); i++ {
+			p.add(taskPath(&tasks[i]), tasks[i].Name, "a third task; "+seeRoles, alikeDo+"Volcano")
+		}
+		return false
+	}
+	c.restPath = taskPath(c.rest)
+	return true
+}
+
+func (p *problems) task(t *batch.TaskSpec) {
+	path := taskPath(t)
+	if t.Replicas < 1 {
+		p.add(path+".replicas", t.Replicas, "a task without pods trains nothing", "set 1 or more, or remove the task")
+	}
+	if len(t.Template.Spec.Containers) == 0 {
+		p.add(path+".template.spec.containers", nil, "Volcano refuses a template without containers", "set them")
+	}
+	if t.PartitionPolicy != nil {
+		p.add(path+".partitionPolicy", t.PartitionPolicy, "Tideline does not part a job's workers into groups that are placed apart",
+			"remove it, or create a job for each group; spec.networkTopology keeps all workers of a job close to each other")
+	}
+}
+
+// compareTasks refuses two tasks whose pods differ in more than resources and node selector.
+func (c *volcanoJob) compareTasks(p *problems) {
+	theirs, ours := c.first.Template.DeepCopy(), c.rest.Template.DeepCopy()
+	for _, t := range []*corev1.PodTemplateSpec{theirs, ours} {
+		t.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+		t.Spec.NodeSelector = nil
+		t.Name = "" // Volcano does not read it.
+	}
+	if equality.Semantic.DeepEqual(theirs, ours) {
+		return
+	}
+	differences(c.firstPath+".template", asMap(theirs), asMap(ours), func(path string, theirs, ours any) {
+		p.differs(path, theirs, c.restPath, ours, "Volcano")
+	})
+}
+
+// differs refuses a field in which the pod of worker 0 is not like the others.
+func (p *problems) differs(path string, theirs any, others string, ours any, controller string) {
+	meaning := others + " has " + show(ours)
+	if empty(ours) {
+		meaning = others + " does not have it"
+	}
+	if empty(theirs) {
+		theirs = nil
+	}
+	p.add(path, theirs, meaning+"; "+seeRoles, alikeDo+controller)
+}
+
+// numbers refuses what Volcano refuses of the job's numbers, and what Tideline cannot count.
+func (c *volcanoJob) numbers(p *problems) {
+	spec := &c.in.Spec
+	if n := c.total(); n > v1alpha1.MaxWorkers {
+		p.add(c.restPath+".replicas", n, fmt.Sprintf("a job may have %d workers", v1alpha1.MaxWorkers), "ask for fewer")
+	}
+	switch n := c.minimum(); {
+	case n < 1:
+		p.add("spec.minAvailable", n, "Tideline places a core of one worker at least; Volcano would place each pod by itself",
+			"set 1 or more")
+	case n > c.total():
+		p.add("spec.minAvailable", n, fmt.Sprintf("it exceeds the replicas of all tasks (%d)", c.total()),
+			"lower minAvailable or raise replicas")
+	}
+	for _, f := range []struct {
+		name  string
+		value *int64
+		least int64
+	}{
+		{"maxRetry", ptr.To(int64(spec.MaxRetry)), 0},
+		{"minSuccess", widen(spec.MinSuccess), 1},
+		{"ttlSecondsAfterFinished", widen(spec.TTLSecondsAfterFinished), 0},
+	} {
+		if f.value != nil && *f.value < f.least {
+			p.add("spec."+f.name, *f.value, fmt.Sprintf("it must be %d or more", f.least), "raise or remove it")
+		}
+	}
+	if n := spec.MinSuccess; n != nil && int64(*n) > c.total() {
+		p.add("spec.minSuccess", *n, fmt.Sprintf("it exceeds the replicas of all tasks (%d): the job would never succeed", c.total()),
+			"lower it")
+	}
+}
+
+func (p *problems) volume(path string, v batch.VolumeSpec) {
+	switch {
+	case v.MountPath == "":
+		p.add(path+".mountPath", nil, "Volcano refuses a volume that is mounted nowhere", "set it")
+	case v.VolumeClaim != nil:
+		p.add(path+".volumeClaim", v.VolumeClaim, "Volcano makes a claim for the job and deletes it with it; Tideline makes none",
+			"create the PersistentVolumeClaim and name it in volumeClaimName; or give the template an ephemeral volume, one for each pod")
+	case v.VolumeClaimName == "":
+		p.add(path+".volumeClaimName", nil, "Volcano refuses a volume without a claim", "set it")
+	}
+}
