@@ -16,6 +16,9 @@ const (
 	// ConditionOtherWorkloadsRefused is present on profiles whose spec.caps.otherWorkloads is Refuse: True while the API server
 	// refuses such pods, False while it does not.
 	ConditionOtherWorkloadsRefused = "OtherWorkloadsRefused"
+	// ConditionAcceleratorsIdle is present and True while pods that are not of Tideline's jobs hold accelerators that they have not
+	// used for spec.idleAfter.
+	ConditionAcceleratorsIdle = "AcceleratorsIdle"
 )
 
 // Reasons of a ResourceQuotaProfile that no job has.
@@ -48,6 +51,8 @@ const (
 	ReasonGuardMissing = "GuardMissing"
 	// ReasonGuaranteesExceedNodes: queues have guarantees or fixed shares of more than the nodes have.
 	ReasonGuaranteesExceedNodes = "GuaranteesExceedNodes"
+	// ReasonNotInUse: accelerators were not in use for as long as the profile says.
+	ReasonNotInUse = "NotInUse"
 	// ReasonOtherOwner: a training has the name that a reservation is for, but another owner.
 	ReasonOtherOwner = "OtherOwner"
 )

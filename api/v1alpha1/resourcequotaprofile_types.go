@@ -58,6 +58,15 @@ type ResourceQuotaProfileSpec struct {
 	// Merges are what the team's MergeJobs may use.
 	// +optional
 	Merges *ProfileMerges `json:"merges,omitempty"`
+
+	// IdleAfter is after which time without use the accelerators of pods outside Tideline's jobs, such as notebooks, are named in
+	// condition AcceleratorsIdle. It takes a ledger and Prometheus. Default 24h, range 1h to 720h.
+	// +optional
+	// +kubebuilder:default="24h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h') && duration(self) <= duration('720h')",message="idleAfter must be from 1h to 720h"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	IdleAfter *metav1.Duration `json:"idleAfter,omitempty"`
 }
 
 // ProfileQueue is the Volcano Queue of a profile. Tideline keeps fields of the Queue that other clients set.

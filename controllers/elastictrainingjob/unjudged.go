@@ -12,7 +12,7 @@ const labelAsks = "asks"
 var unjudgedDesc = prometheus.NewDesc("tideline_unjudged_gangs",
 	"Waiting gangs that ask for something that the model of capacity does not cover.", []string{labelAsks}, nil)
 
-// collectUnjudged counts the gangs that wait without being judged, when it is asked, for each thing that the model does not cover.
+// collectUnjudged counts the gangs that wait without being judged, when it is asked, by what the model does not cover.
 func collectUnjudged(count func() map[string]int, elected <-chan struct{}) prometheus.Collector {
 	return kube.NewCollector(elected, func(to chan<- prometheus.Metric) {
 		counted := count()

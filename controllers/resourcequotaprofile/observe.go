@@ -117,6 +117,7 @@ func (r *Reconciler) observePods(ctx context.Context, o *quota.Observed) error {
 	if err := r.listAll(ctx, pods); err != nil {
 		return err
 	}
+	others := idleTasks{}
 	for i := range pods.Items {
 		p := &pods.Items[i]
 		key, reserved := r.reservationOf(p)
@@ -130,6 +131,9 @@ func (r *Reconciler) observePods(ctx context.Context, o *quota.Observed) error {
 				Namespace: p.Namespace, Profile: key.Profile, Tier: recorder.TierOf(p, r.config), User: recorder.UserOf(p, r.config),
 				Accelerators: n,
 			})
+			if !reserved {
+				r.noteIdle(others, p, n)
+			}
 		}
 		switch {
 		case !holdsPlace(p):
@@ -138,6 +142,9 @@ func (r *Reconciler) observePods(ctx context.Context, o *quota.Observed) error {
 		default:
 			addHeld(o.Used, p.Namespace, p)
 		}
+	}
+	for _, t := range others {
+		o.Idle = append(o.Idle, *t)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// mostMissing is how many workers a gang may lack at most for moves to be sought: a choice is as dear as the nodes × what lacks.
+	// mostMissing is how many workers a gang may lack at most for moves to be sought: a choice costs the nodes × what it lacks.
 	mostMissing = 64
 	// mostRounds is how often surplus is chosen in all, for one gang or several, each time without what found no other node.
 	mostRounds = 12
@@ -36,8 +36,8 @@ type Move struct {
 
 // AdviseRepack seeks moves for the largest of the waiting gangs that neither fit now nor once leaving pods are gone, by how much
 // they ask of the devices. movable returns the shape of a job's surplus, and nil for a job whose surplus must stay. It returns
-// the first answer with the model as it would be after the moves; nil if there is none, or none was found within what an answer may
-// cost. The answer needs the fewest moves unless some of those found no other node.
+// the first answer with the model as it would be after the moves; nil if there is none, or none was found within what an answer
+// may cost. The answer needs the fewest moves unless some of those found no other node.
 func (m *Model) AdviseRepack(
 	devices []corev1.ResourceName, waiting []*Gang, movable func(types.NamespacedName) *Shape,
 ) (*Repack, *Model) {
@@ -130,8 +130,8 @@ func (s *repacker) shapeOfPod(p *Pod) *Shape {
 	return &own
 }
 
-// movesFor seeks moves that make the gang fit, among ranked surplus; none if there are none. asks are what those who move ask for,
-// in the same order.
+// movesFor seeks moves that make the gang fit, among ranked surplus; none if there are none. asks are what those who move ask
+// for, in the same order.
 func (s *repacker) movesFor(g *Gang, rank map[*Pod]int64) (moves []Move, asks []*ask) {
 	for ; s.rounds < mostRounds; s.rounds++ {
 		chosen := s.wholeVictims(g, rank)

@@ -14,6 +14,8 @@ const (
 	// RefusedInterval is how often what was refused is tried again.
 	RefusedInterval = 30 * time.Second
 
+	// idleInterval is how often is asked for how long accelerators were not in use: metrics are collected about as often.
+	idleInterval = 10 * time.Minute
 	// spentInterval is how often the use of budgets is read, and offersInterval the longest time until the arbiter has a new answer
 	// about available room. No watch reports either.
 	spentInterval, offersInterval = 30 * time.Second, time.Minute
@@ -96,6 +98,9 @@ func (p *planner) awaitFigures() {
 		p.wakeAfter(spentInterval)
 	case p.o.OffersOld:
 		p.wakeAfter(offersInterval)
+	}
+	if len(p.o.Idle) > 0 {
+		p.wakeAfter(idleInterval)
 	}
 }
 

@@ -66,6 +66,8 @@ type Observed struct {
 	Guarding Guarding
 	// Tasks are the trainings that have the names for which there are reservations.
 	Tasks []Task
+	// Idle are the tasks of other workloads whose accelerators were seen without use, in any order.
+	Idle []IdleTask
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.
 	VolcanoMissing string
 	// Waits are those of the decision before this one.

@@ -38,6 +38,7 @@ func (r *review) writeStatus(lent map[string]capacity.Amounts) {
 	r.setOvercommitted()
 	r.setBudgetExceeded(unknown)
 	r.setLedgerVolatile()
+	r.setAcceleratorsIdle()
 	r.planGuard()
 	r.conditionWriter().RestoreTransitionTimes(r.profile.Status.Conditions)
 }

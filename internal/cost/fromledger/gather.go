@@ -87,6 +87,7 @@ func heldOf(h *ledger.Held) cost.Held {
 		Tier:  h.Tier, Surplus: h.Role == v1alpha1.PartSurplus, Model: h.Model, Resources: cost.Resources(h.Resources),
 		Outcome: string(h.Outcome), From: h.From, Seconds: h.PodSeconds, Uncertain: h.UncertainSeconds, Pods: h.Pods,
 	}
+	held.Role = sizing.Other
 	if h.Kind == v1alpha1.ElasticTrainingJobKind || h.Kind == v1alpha1.MergeJobKind {
 		held.Role = sizing.Worker
 		if h.First {

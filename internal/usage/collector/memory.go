@@ -24,6 +24,8 @@ type task struct{ namespace, kind, name string }
 type memory struct {
 	// used is what was used in the window.
 	used map[task]*sizing.History
+	// devices are the days of the window on which accelerators of other workloads were seen.
+	devices map[task][]sizing.DeviceDay
 	// kills are those of the window that the operator saw.
 	kills kills
 	// limits are the highest at which parts were killed, in the window or before it.
@@ -133,6 +135,18 @@ func (c *Collector) TaskHistory(namespace, kind, name string) sizing.History {
 	return h
 }
 
+// IdleTime is for how long the accelerators of pods that are not of Tideline's jobs have been seen without use, not before since. It
+// is known while Prometheus answers. kind and name are of what controls the pods, or Pod and their own.
+func (c *Collector) IdleTime(namespace, kind, name string, since time.Time) (idle time.Duration, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.whyUnavailable() != "" {
+		return 0, false
+	}
+	days := c.memory.devices[task{namespace, kind, name}]
+	return sizing.IdleTime(days, since), len(days) > 0
+}
+
 // withKills are the usages with what the operator saw itself. Prometheus may have counted the same kills, or other
 // processes of the container, or have missed some. The larger of the two numbers counts, so that no kill counts twice.
 func withKills(usage map[sizing.Part]sizing.Usage, seen ...map[string]ledger.OOMKill) map[sizing.Part]sizing.Usage {
@@ -189,7 +203,7 @@ func (c *Collector) loadMemory(ctx context.Context, l Ledger) error {
 	}
 	from, to := windowOf(now, c.windows.longestWindow())
 	m := &memory{
-		used: map[task]*sizing.History{}, kills: kills{}, limits: map[task]map[sizing.Part]int64{}, windows: c.windows,
+		used: map[task]*sizing.History{}, devices: map[task][]sizing.DeviceDay{}, kills: kills{}, limits: map[task]map[sizing.Part]int64{}, windows: c.windows,
 	}
 	unread := 0
 	err = l.PartDays(limited, ledger.PartQuery{From: from, To: to}, func(d ledger.PartDay) error {
@@ -240,6 +254,12 @@ func (c *Collector) loadMemory(ctx context.Context, l Ledger) error {
 // addDay adds the usage of a day to a memory that is being made.
 func (m *memory) addDay(d ledger.PartDay, u sizing.Usage) {
 	of := task{d.Namespace, d.Kind, d.Task}
+	if d.Role == string(sizing.Other) {
+		if seen, some := sizing.DeviceDayOf(d.Day, u); some && d.Container == "" {
+			m.devices[of] = append(m.devices[of], seen)
+		}
+		return // Nobody sizes them.
+	}
 	if m.used[of] == nil {
 		m.used[of] = &sizing.History{}
 	}

@@ -1,8 +1,6 @@
 package collector
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -11,9 +9,6 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// kinds are those of jobs whose pods are asked about.
-var kinds = slices.Sorted(maps.Keys(indices))
-
 // indices read the index of a pod of a job from its name, by the kind of the job.
 var indices = map[string]func(job, pod string) (int32, bool){
 	v1alpha1.ElasticTrainingJobKind: rendezvous.WorkerIndex,
@@ -21,11 +16,11 @@ var indices = map[string]func(job, pod string) (int32, bool){
 }
 
 // roleOf is the role of a pod in its job, by the pod's name, which is known also when the pod is gone; false for a name
-// that no pod of such a job has.
+// that no pod of such a job has. Pods of all other kinds have one role.
 func roleOf(kind, pod string) (sizing.Role, bool) {
 	indexOf, known := indices[kind]
 	if !known {
-		return "", false
+		return sizing.Other, true
 	}
 	// A pod is named JOB-worker-0 or the like, and a job may have a hyphen in its name.
 	job := cutLast(cutLast(pod))

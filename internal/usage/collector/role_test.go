@@ -30,7 +30,7 @@ func TestRoleOfAPod(t *testing.T) {
 		{training, "ctr-worker-", ""},
 		{training, "ctr", ""},
 		{training, "", ""},
-		{"Deployment", rendezvous.WorkerName("ctr", 0), ""},
+		{"Deployment", rendezvous.WorkerName("ctr", 0), sizing.Other},
 	} {
 		t.Run(c.kind+" "+c.pod, func(t *testing.T) {
 			g := NewWithT(t)

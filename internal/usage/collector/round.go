@@ -9,6 +9,7 @@ import (
 
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/promquery"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 const (
@@ -130,7 +131,7 @@ func (c *Collector) askDay(ctx context.Context, l Ledger, day, upTo time.Time, f
 	}
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	tasks, err := l.TasksOf(limited, day, kinds...)
+	tasks, err := l.TasksOf(limited, day)
 	if err != nil {
 		return false, err
 	}
@@ -219,6 +220,9 @@ func (c *Collector) asked(stays []ledger.Stay) []promquery.Stay {
 		}
 		for _, resource := range counted {
 			a.Accelerators += s.Resources[resource]
+		}
+		if role == sizing.Other && a.Accelerators == 0 {
+			continue // What pods of others do without accelerators nobody asks.
 		}
 		asked = append(asked, a)
 	}

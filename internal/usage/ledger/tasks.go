@@ -18,16 +18,19 @@ type TaskDay struct {
 	series []int64
 }
 
-// TasksOf are the tasks of some kinds that had pods on a day, in UTC, in the order of their names.
+// TasksOf are the tasks of some kinds, or of all if there are none, that had pods on a day, in UTC, in the order of their names.
 func (l *Ledger) TasksOf(ctx context.Context, day time.Time, kinds ...string) ([]TaskDay, error) {
-	args := []any{dayOf(day)}
+	args, ofKinds := []any{dayOf(day)}, ""
+	if len(kinds) > 0 {
+		ofKinds = " AND s.kind IN " + parameterList(2, len(kinds))
+	}
 	for _, kind := range kinds {
 		args = append(args, cleanText(kind))
 	}
 	var tasks []TaskDay
 	err := l.readTransaction(ctx, "read the tasks of a day from the ledger", func(ctx context.Context, tx transaction) error {
 		return tx.eachRow(ctx, `SELECT s.namespace, s.kind, s.task, s.id, COUNT(*) FROM pod_day p JOIN series s ON s.id = p.series
-			WHERE p.day = $1 AND s.kind IN `+parameterList(2, len(kinds))+`
+			WHERE p.day = $1`+ofKinds+`
 			GROUP BY s.namespace, s.kind, s.task, s.id ORDER BY s.namespace, s.kind, s.task, s.id`, args,
 			func(scan func(...any) error) error {
 				t := TaskDay{day: dayOf(day)}

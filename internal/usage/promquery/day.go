@@ -177,7 +177,7 @@ func (d *Day) UsageByKey() map[sizing.Key]sizing.Usage {
 		}
 		if r.accelerated != (slots{}) {
 			key.Container = ""
-			usage[key] = r.devices.toUsage(r.accelerated, well)
+			usage[key] = r.devices.toUsage(d.begin, r.accelerated, well)
 		}
 	}
 	return usage

@@ -364,7 +364,12 @@ type devices struct {
 	// held is in thousandths of a device × seconds, active in milliseconds.
 	held, active int64
 	memoryPeak   int64
+	// busy are the slots in which one was in use.
+	busy slots
 }
+
+// leastUse is the share of five minutes from which on a device counts as in use: drivers report traces of idle ones.
+const leastUse = 0.01
 
 // addSample adds the use of a pod's devices in a slot. The pod holds so many thousandths of them.
 func (d *devices) addSample(slot int, thousandths int64, devices []values) {
@@ -380,13 +385,16 @@ func (d *devices) addSample(slot int, thousandths int64, devices []values) {
 	holds := min(thousandths, 1000*n)
 	for _, device := range devices {
 		share, _ := device.at(slot)
+		if share >= leastUse {
+			d.busy.add(slot)
+		}
 		d.active += int64(math.Round(share * float64(slotSeconds*holds) / float64(n)))
 	}
 	d.held += holds * slotSeconds
 	d.sampled.add(slot)
 }
 
-func (d *devices) toUsage(ran slots, well []slots) sizing.Usage {
+func (d *devices) toUsage(day time.Time, ran slots, well []slots) sizing.Usage {
 	seen := d.sampled.totalSeconds()
 	return sizing.Usage{
 		RunSeconds:      ran.totalSeconds(),
@@ -394,6 +402,7 @@ func (d *devices) toUsage(ran slots, well []slots) sizing.Usage {
 		EvidenceSeconds: dayEvidence(seen, d.sampled, well),
 		Accelerators: sizing.AcceleratorUsage{
 			HeldSeconds: d.held / 1000, ActiveMilliseconds: d.active, MemoryPeakMiB: d.memoryPeak,
+			LastBusy: d.busy.end(day), LastSeen: d.sampled.end(day),
 		},
 	}
 }

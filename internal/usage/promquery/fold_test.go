@@ -170,11 +170,26 @@ func TestAccelerators(t *testing.T) {
 		g := NewWithT(t)
 		usage := folded(c.answers, stay("a", at(0, 0)).holds(c.holds).until(at(1, 0)))
 		g.Expect(usage).To(HaveLen(1), name)
+		if c.want.HeldSeconds > 0 {
+			c.want.LastSeen = day.Unix() + c.seen
+		}
+		if c.want.LastBusy = c.want.LastSeen; c.want.ActiveMilliseconds == 0 {
+			c.want.LastBusy = 0
+		}
 		g.Expect(usage[whole()]).To(Equal(sizing.Usage{
 			RunSeconds: 3600, SeenSeconds: c.seen, EvidenceSeconds: c.seen, Accelerators: c.want,
 		}), name)
 	}
 	NewWithT(t).Expect(folded(Answers{EngineActive: {device(first, 1)}}, stay("a", at(0, 0)))).To(BeEmpty(), "it holds none")
+}
+
+func TestWhenADeviceWasLastInUse(t *testing.T) {
+	g := NewWithT(t)
+	usage := folded(Answers{EngineActive: {series("a", at(0, 0), 0.5, 0.009, 0).partOf("", "GPU-1")}},
+		stay("a", at(0, 0)).holds(1000).until(at(1, 0)))
+	seen := usage[whole()].Accelerators
+	g.Expect(time.Unix(seen.LastBusy, 0)).To(BeTemporally("==", at(0, 5)), "less than a hundredth is not in use")
+	g.Expect(time.Unix(seen.LastSeen, 0)).To(BeTemporally("==", at(0, 15)))
 }
 
 func TestWhatIsNoNumberIsNotSeen(t *testing.T) {

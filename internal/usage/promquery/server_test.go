@@ -216,10 +216,13 @@ func TestDevices(t *testing.T) {
 	g.Expect(usage[whole()]).To(Equal(sizing.Usage{
 		RunSeconds: 86400, SeenSeconds: 86400, EvidenceSeconds: 86400, Accelerators: sizing.AcceleratorUsage{
 			HeldSeconds: 2 * 86400, ActiveMilliseconds: 43_200_000, MemoryPeakMiB: 40_000,
+			LastBusy: tomorrow.Unix(), LastSeen: tomorrow.Unix(),
 		},
 	}))
 	usage = asked(t, day, stay("hot-0", weekBegins).holds(1000))
-	g.Expect(usage[whole()].Accelerators).To(Equal(sizing.AcceleratorUsage{HeldSeconds: 86400, ActiveMilliseconds: 77_760_000}))
+	g.Expect(usage[whole()].Accelerators).To(Equal(sizing.AcceleratorUsage{
+		HeldSeconds: 86400, ActiveMilliseconds: 77_760_000, LastBusy: tomorrow.Unix(), LastSeen: tomorrow.Unix(),
+	}))
 }
 
 func TestPrometheusReadsHostileNames(t *testing.T) {

@@ -51,6 +51,16 @@ func (s *slots) remove(slot int) { s[slot/64] &^= 1 << (slot % 64) }
 
 func (s *slots) has(slot int) bool { return s[slot/64]&(1<<(slot%64)) != 0 }
 
+// end is when the last of them ends, in Unix seconds, of the day that began at a time; 0 if there is none.
+func (s *slots) end(day time.Time) int64 {
+	for slot := slotsPerDay - 1; slot >= 0; slot-- {
+		if s.has(slot) {
+			return day.Unix() + int64(slot+1)*slotSeconds
+		}
+	}
+	return 0
+}
+
 func (s *slots) addAll(other slots) {
 	for i := range s {
 		s[i] |= other[i]

@@ -85,7 +85,7 @@ func UserOf(pod *corev1.Pod, cfg *config.Configuration) string {
 func describePod(p *ledger.Pod, pod *corev1.Pod, cfg *config.Configuration) {
 	p.User = UserOf(pod, cfg)
 	if p.Kind, p.Task = kube.OurController(pod); p.Kind == "" {
-		p.Kind, p.Task = controllerOf(pod)
+		p.Kind, p.Task = TaskOf(pod)
 		return // The labels below count only on pods of Tideline's jobs.
 	}
 	p.Task = cmp.Or(pod.Labels[v1alpha1.LabelTask], p.Task)
@@ -95,9 +95,9 @@ func describePod(p *ledger.Pod, pod *corev1.Pod, cfg *config.Configuration) {
 	}
 }
 
-// controllerOf is what a pod that is not ours belongs to: its controller, or itself. A kind of another group that has the name
+// TaskOf is what a pod that is not ours belongs to: its controller, or itself. A kind of another group that has the name
 // of one of ours is told apart.
-func controllerOf(pod *corev1.Pod) (kind, name string) {
+func TaskOf(pod *corev1.Pod) (kind, name string) {
 	owner := metav1.GetControllerOf(pod)
 	switch {
 	case owner == nil:

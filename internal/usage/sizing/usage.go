@@ -15,6 +15,8 @@ type Role string
 const (
 	Master Role = "master"
 	Worker Role = "worker"
+	// Other is of the pods of other workloads, such as notebooks, which nobody sizes.
+	Other Role = "other"
 )
 
 // RoleOf is the role of the pod of a job with that index.
@@ -27,7 +29,7 @@ func RoleOf(index int32) Role {
 
 // Key names what usage is of: a container of the pods of a role of a task, of all its runs.
 type Key struct {
-	// Namespace and Kind of the task's jobs: ElasticTrainingJob or MergeJob.
+	// Namespace and Kind of the task's jobs: ElasticTrainingJob or MergeJob, or of what else controls its pods.
 	Namespace, Kind string
 	// Task is what the jobs do, over their restarts and under whatever names.
 	Task string
@@ -77,6 +79,10 @@ type AcceleratorUsage struct {
 	ActiveMilliseconds int64 `json:"activeMilliseconds,omitempty"`
 	// MemoryPeakMiB is the most memory in use on one device.
 	MemoryPeakMiB int64 `json:"memoryPeakMiB,omitempty"`
+	// LastBusy is until when one was last in use for a hundredth of five minutes, and LastSeen of when the last sample is, in Unix
+	// seconds; 0 for never.
+	LastBusy int64 `json:"lastBusy,omitempty"`
+	LastSeen int64 `json:"lastSeen,omitempty"`
 }
 
 // Merge is the usage of both, whatever their order.
@@ -95,6 +101,8 @@ func (u Usage) Merge(v Usage) Usage {
 			HeldSeconds:        u.Accelerators.HeldSeconds + v.Accelerators.HeldSeconds,
 			ActiveMilliseconds: u.Accelerators.ActiveMilliseconds + v.Accelerators.ActiveMilliseconds,
 			MemoryPeakMiB:      max(u.Accelerators.MemoryPeakMiB, v.Accelerators.MemoryPeakMiB),
+			LastBusy:           max(u.Accelerators.LastBusy, v.Accelerators.LastBusy),
+			LastSeen:           max(u.Accelerators.LastSeen, v.Accelerators.LastSeen),
 		},
 	}
 }

@@ -98,6 +98,12 @@ func lists() []Case {
 			tiers+"[0].name: Too long: may not be more than 40 bytes").blind(),
 		refused("a tier's name with a blank", setting(tiers, `[{"name":"main traffic"}]`), tiers+
 			`[0].name: Invalid value: "main traffic": `+tiers+`[0].name in body should match '^[a-z]([-a-z0-9]*[a-z0-9])?$'`),
+		refused("idleness of minutes", setting("spec.idleAfter", `"59m"`),
+			`spec.idleAfter: Invalid value: "59m": idleAfter must be from 1h to 720h`).
+			decoded(`spec.idleAfter: Invalid value: "59m0s": idleAfter must be from 1h to 720h`),
+		refused("idleness of months", setting("spec.idleAfter", `"721h"`),
+			`spec.idleAfter: Invalid value: "721h": idleAfter must be from 1h to 720h`).
+			decoded(`spec.idleAfter: Invalid value: "721h0m0s": idleAfter must be from 1h to 720h`),
 		refused("65 pools", setting(pools, many(65, `"p%d"`)), pools+": Too many: 65: must have at most 64 items").blind(),
 		refused("a pool's name of 64 letters", setting(pools, `["`+strings.Repeat("a", 64)+`"]`),
 			pools+"[0]: Too long: may not be more than 63 bytes").blind(),

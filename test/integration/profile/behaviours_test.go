@@ -142,7 +142,7 @@ var _ = Describe("Shares", Serial, func() {
 })
 
 var _ = Describe("Repacking", Serial, func() {
-	It("behaviour 9: surplus of another queue moves for a gang that waits in pieces, once its profile allows it", func(ctx SpecContext) {
+	It("behaviour 9: surplus of another queue moves for a gang in pieces, once its profile allows it", func(ctx SpecContext) {
 		ads, search := newTeam("ads"), newTeam("search")
 		profile(testutil.Profile("ads"))
 		profile(testutil.Profile("search"))

@@ -1,0 +1,64 @@
+package quota
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/text"
+)
+
+// IdleTask is a task that is none of Tideline's jobs, such as a notebook, and that holds accelerators.
+type IdleTask struct {
+	Namespace string
+	// Kind and Name of what controls its pods, or Pod and its own; User who owns it, empty if unknown.
+	Kind, Name, User string
+	// Accelerators that its pods hold, in thousandths.
+	Accelerators int64
+	// Idle is for how long they have been seen without use; 0 if they are in use, or nobody knows.
+	Idle time.Duration
+}
+
+// defaultIdle is the time without use from which on accelerators are named, of a profile without a time.
+const defaultIdle = 24 * time.Hour
+
+// setAcceleratorsIdle names what holds accelerators and has not used them for as long as the profile says, the most wasteful
+// first.
+func (r *review) setAcceleratorsIdle() {
+	after := ptr.Deref(r.profile.Spec.IdleAfter, metav1.Duration{Duration: defaultIdle}).Duration
+	ours := map[string]bool{}
+	for _, n := range r.p.namespaces[r.profile.Name] {
+		ours[n] = true
+	}
+	idle := slices.DeleteFunc(slices.Clone(r.p.o.Idle), func(t IdleTask) bool { return !ours[t.Namespace] || t.Idle < after })
+	if len(idle) == 0 {
+		r.conditionWriter().Remove(v1alpha1.ConditionAcceleratorsIdle)
+		return
+	}
+	wasted := func(t *IdleTask) float64 { return float64(t.Accelerators) * t.Idle.Seconds() }
+	slices.SortFunc(idle, func(a, b IdleTask) int {
+		return cmp.Or(cmp.Compare(wasted(&b), wasted(&a)), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+	})
+	var words []string
+	all := int64(0)
+	for i := range idle {
+		t := &idle[i]
+		all = addCapped(all, t.Accelerators)
+		if i < namedConflicts {
+			words = append(words, fmt.Sprintf("%s %s/%s of %s (%s for %s)", t.Kind, t.Namespace, t.Name,
+				cmp.Or(t.User, "an unknown user"), text.FormatThousandths(t.Accelerators), text.FormatDuration(t.Idle.Truncate(time.Hour))))
+		}
+	}
+	if more := len(idle) - namedConflicts; more > 0 {
+		words = append(words, fmt.Sprintf("%d more", more))
+	}
+	r.setCondition(v1alpha1.ConditionAcceleratorsIdle, metav1.ConditionTrue, v1alpha1.ReasonNotInUse, fmt.Sprintf(
+		"Not in use for %s or longer: %s accelerators. End what is not needed: %s.", text.FormatDuration(after),
+		text.FormatThousandths(all), strings.Join(words, ", ")))
+}

@@ -1,0 +1,54 @@
+package collector
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/promquery"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
+)
+
+// A notebook was last in use at six on the 21st, and is asked about because it holds GPUs; an application without is not.
+func TestNotebooksWithGPUsAreAskedAbout(t *testing.T) {
+	w := newFixture(t)
+	kind := func(s *ledger.Stay) { s.Kind, s.Run, s.Role = "StatefulSet", "", "" }
+	w.record(stay("nb", "21 00:00:00", "22 12:00:00", kind), stay("web", "21 00:00:00", "22 12:00:00", kind, func(s *ledger.Stay) {
+		s.Resources = ledger.Resources{"cpu": 2000}
+	}))
+	_, known := w.IdleTime("ads", "StatefulSet", "nb", at("21 00:00:00"))
+	w.Expect(known).To(BeFalse(), "nothing was read yet")
+	w.collect = func(
+		_ context.Context, day time.Time, stays []promquery.Stay, now time.Time,
+	) (map[sizing.Key]sizing.Usage, error) {
+		usage := map[sizing.Key]sizing.Usage{}
+		for _, s := range stays {
+			w.Expect([]string{s.Task, string(s.Role)}).To(Equal([]string{"nb", "other"}))
+			w.Expect(s.Accelerators).To(BeEquivalentTo(1500))
+			u := sizing.Usage{RunSeconds: 12 * 3600, SeenSeconds: 12 * 3600, Accelerators: sizing.AcceleratorUsage{
+				HeldSeconds: 12 * 3600, LastSeen: day.Add(12 * time.Hour).Unix(),
+			}}
+			if day.Day() == 21 {
+				u.Accelerators.LastSeen, u.Accelerators.LastBusy = day.Add(24*time.Hour).Unix(), day.Add(6*time.Hour).Unix()
+				u.RunSeconds, u.SeenSeconds = 86400, 86400
+			}
+			usage[sizing.Key{Namespace: s.Namespace, Kind: s.Kind, Task: s.Task, Role: s.Role}] = u
+		}
+		return usage, nil
+	}
+	w.pass(turnLength)
+	idle, known := w.IdleTime("ads", "StatefulSet", "nb", at("21 00:00:00"))
+	w.Expect(known).To(BeTrue())
+	w.Expect(idle).To(Equal(30 * time.Hour))
+	idle, _ = w.IdleTime("ads", "StatefulSet", "nb", at("22 10:00:00"))
+	w.Expect(idle).To(Equal(2*time.Hour), "its pod is new")
+	_, known = w.IdleTime("ads", "StatefulSet", "web", at("21 00:00:00"))
+	w.Expect(known).To(BeFalse())
+	w.Expect(w.TaskHistory("ads", "StatefulSet", "nb").Usage).To(BeEmpty(), "nobody sizes it")
+	w.config.Prometheus.URL = ""
+	_, known = w.IdleTime("ads", "StatefulSet", "nb", at("21 00:00:00"))
+	w.Expect(known).To(BeFalse(), "what is old news is no news")
+}
