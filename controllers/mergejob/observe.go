@@ -87,8 +87,8 @@ func (r *Reconciler) observeJob(
 ) (*merging.Job, error) {
 	key := client.ObjectKeyFromObject(object)
 	job := &merging.Job{
-		Object: object, Profile: profile, Store: r.stores.lastSighting(object), Verdict: r.Arbiter.MergeVerdict(key), Turn: r.Arbiter.MergeTurn(key),
-		Problem: r.memory.currentProblem(object), Past: merging.PastIn(object.Status.History),
+		Object: object, Profile: profile, Store: r.stores.lastSighting(object), Verdict: r.Arbiter.MergeVerdict(key),
+		Turn: r.Arbiter.MergeTurn(key), Problem: r.memory.currentProblem(object), Past: merging.PastIn(object.Status.History),
 		ClaimsChanged: r.changes.claimsOf(object.Namespace),
 	}
 	if usage := r.Usage; usage.IsCollecting() {

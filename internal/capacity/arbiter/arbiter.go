@@ -291,8 +291,9 @@ func (a *Arbiter) decide(ctx context.Context, now time.Time) (woken, time.Durati
 	defer a.mu.Unlock()
 	a.watchPromised()
 	wake := woken{
-		jobs:   append(a.jobs.replace(judged, now), a.turns.replace(c.in.turns, now)...),
-		merges: append(a.merges.replace(merges, now), a.mergeTurns.replace(c.in.mergeTurns, now)...), profiles: !maps.Equal(a.claims, claims),
+		jobs:     append(a.jobs.replace(judged, now), a.turns.replace(c.in.turns, now)...),
+		merges:   append(a.merges.replace(merges, now), a.mergeTurns.replace(c.in.mergeTurns, now)...),
+		profiles: !maps.Equal(a.claims, claims),
 	}
 	wake.jobs = slices.DeleteFunc(wake.jobs, func(key types.NamespacedName) bool {
 		return !c.in.isTraining(key) // A gang that is not ours has no reconciler.
