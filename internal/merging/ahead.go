@@ -164,7 +164,7 @@ func (t *state) usualRun() time.Duration {
 }
 
 // goesAhead tells whether the run asks before the head of the line.
-func (t *state) goesAhead() bool { return t.isAsking() && t.st.Run.Ahead != nil }
+func (t *facts) goesAhead() bool { return t.isAsking() && t.st.Run.Ahead != nil }
 
 // standBack takes the attempt of a merge that goes ahead back, if Volcano did not place it at once or the head has room by now.
 // It reports whether it did. The merge is in the line as before.
@@ -203,10 +203,10 @@ func (p *planner) headFits() bool {
 }
 
 // headName names the merge that this one went ahead of.
-func (t *state) headName() string { return t.nameFor(t.st.Run.Ahead.Head) }
+func (t *facts) headName() string { return t.nameFor(t.st.Run.Ahead.Head) }
 
 // nameFor names another merge of the pool.
-func (t *state) nameFor(r v1alpha1.GangRef) string {
+func (t *facts) nameFor(r v1alpha1.GangRef) string {
 	if r.Namespace == t.job.Object.Namespace {
 		return r.Name
 	}
@@ -223,7 +223,7 @@ func whyAhead(a *v1alpha1.MergeAhead, head string) string {
 }
 
 // aheadNote says of a run that went ahead of which head, and why.
-func (t *state) aheadNote() string {
+func (t *facts) aheadNote() string {
 	a := t.st.Run.Ahead
 	if a == nil {
 		return ""

@@ -78,7 +78,7 @@ func (t *state) fitsSince() time.Time {
 }
 
 // countPlaced counts the pods of the core that have a node.
-func (t *state) countPlaced() int32 {
+func (t *facts) countPlaced() int32 {
 	n, core := int32(0), t.corePods()
 	for i := range t.st.Run.MinReplicas {
 		if w := core[i]; w != nil && w.Scheduled && !w.Terminating {

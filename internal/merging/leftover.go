@@ -86,7 +86,7 @@ func (t *state) describeOverdue(all []Leftover, what string) string {
 }
 
 // leftoverNames are the names of leftovers in the job's own namespace, three at most. Names in other namespaces stay private.
-func (t *state) leftoverNames(all []Leftover) string {
+func (t *facts) leftoverNames(all []Leftover) string {
 	const most = 3
 	var names []string
 	for _, l := range all {

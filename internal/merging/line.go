@@ -64,7 +64,7 @@ func (t *state) compareInLine(o *state) int {
 }
 
 // dueSince is when the merge became due. A merge without a due time was due from the beginning, so its creation counts.
-func (t *state) dueSince() time.Time {
+func (t *facts) dueSince() time.Time {
 	if t.st.DueTime != nil {
 		return t.st.DueTime.Time
 	}
@@ -105,23 +105,23 @@ func (p *planner) callHead(line []*merge) {
 	}
 }
 
-func (t *state) hasStoreTrouble() bool { return t.job.Store != nil && t.job.Store.Trouble != nil }
+func (t *facts) hasStoreTrouble() bool { return t.job.Store != nil && t.job.Store.Trouble != nil }
 
 // needsSighting tells whether the store must be read before a run begins. The run records which increments it merges, so it
 // begins only with a reading that fits spec and record.
-func (t *state) needsSighting() bool {
+func (t *facts) needsSighting() bool {
 	return t.job.Store == nil || t.fresh == nil || t.hasStaleSighting()
 }
 
 // hasStaleSighting tells whether the store was read before the spec last changed, or before a user asked for a run.
-func (t *state) hasStaleSighting() bool {
+func (t *facts) hasStaleSighting() bool {
 	s, object := t.job.Store, t.job.Object
 	called := t.calledByHand() && s.RunNow != object.Annotations[v1alpha1.AnnotationRunNow]
 	return called || s.Generation != object.Generation
 }
 
 // templateHash is the hash of what the pods of an attempt are made from.
-func (t *state) templateHash() string {
+func (t *facts) templateHash() string {
 	content, err := json.Marshal([]any{t.spec.Template, t.spec.MinReplicas, t.spec.MaxReplicas, t.spec.Tier})
 	if err != nil {
 		return "" // A template that came from JSON goes back to it.
@@ -173,7 +173,7 @@ func (t *merge) askForPlace() {
 }
 
 // baseOfRun is the full model that a run begins from; empty for none, and for a run over a window.
-func (t *state) baseOfRun() string {
+func (t *facts) baseOfRun() string {
 	if t.spec.Window != nil {
 		return ""
 	}
@@ -182,7 +182,7 @@ func (t *state) baseOfRun() string {
 
 // lastListed is the last increment of a run that takes all that are listed. When none are, as in a run by hand, it is the
 // last one that the base contains.
-func (t *state) lastListed() string {
+func (t *facts) lastListed() string {
 	if t.fresh.Increments.Listed == 0 && t.st.LastFull != nil {
 		return t.st.LastFull.LastIncrement
 	}
@@ -190,18 +190,18 @@ func (t *state) lastListed() string {
 }
 
 // isAsking tells whether the run's gang waits for Volcano to place it.
-func (t *state) isAsking() bool {
+func (t *facts) isAsking() bool {
 	run := t.st.Run
 	return run != nil && run.Outcome == "" && run.PlaceTime == nil
 }
 
 // mayAskAgain tells whether the run's last attempt was taken back, its objects are gone, and the run may ask again.
-func (t *state) mayAskAgain() bool {
+func (t *facts) mayAskAgain() bool {
 	return t.isWithdrawn() && t.holdsNothing() && t.job.Verdict.Never == nil && !t.startsAnew()
 }
 
 // isWithdrawn tells whether the run's last attempt was taken back.
-func (t *state) isWithdrawn() bool {
+func (t *facts) isWithdrawn() bool {
 	return t.st.Run != nil && t.st.Run.Outcome == v1alpha1.OutcomeWithdrawn
 }
 

@@ -60,7 +60,7 @@ func AgesOf(job *v1alpha1.MergeJob, now time.Time) Ages {
 		a.Increment = ptr.To(now.Sub(st.NewestIncrementTime.Time))
 	}
 	if job.Spec.Schedule != nil {
-		t := state{spec: &job.Spec, st: st}
+		t := facts{spec: &job.Spec, st: st}
 		if _, interval, ok := t.fullModelAge(); ok {
 			a.Interval = interval
 		} else if job.Spec.Schedule.Interval != nil {

@@ -189,7 +189,7 @@ func duplicateModel(t *state) *obstacle {
 }
 
 // describePlace names bucket and prefix for users.
-func (t *state) describePlace() string {
+func (t *facts) describePlace() string {
 	bucket := fmt.Sprintf("bucket %q", t.spec.Store.Place())
 	if t.spec.Store.Type == v1alpha1.StoreClaim {
 		bucket = fmt.Sprintf("claim %q", t.spec.Store.Place())
@@ -249,7 +249,7 @@ func (t *state) namesakeLeaving() *obstacle {
 
 // cameAfter tells whether the job was created after the rival. A MergeJob whose store was never read, for example because it
 // has no credentials, comes after one whose store was. Otherwise anyone could block a team's model by naming its bucket.
-func (t *state) cameAfter(r Rival) bool {
+func (t *facts) cameAfter(r Rival) bool {
 	key := t.job.Key()
 	if reads := t.job.Object.Status.Weight != nil; r.Reads != reads {
 		return r.Reads
@@ -259,7 +259,7 @@ func (t *state) cameAfter(r Rival) bool {
 }
 
 // rivalName is the name of another MergeJob. Names in other namespaces stay private.
-func (t *state) rivalName(namespace, name string) string {
+func (t *facts) rivalName(namespace, name string) string {
 	if namespace == t.job.Object.Namespace {
 		return name
 	}
@@ -335,7 +335,7 @@ func notDue(t *state) *obstacle {
 }
 
 // hollowNote warns of a directory with a marker and nothing else, which looks like a full model.
-func (t *state) hollowNote() string {
+func (t *facts) hollowNote() string {
 	if t.fresh == nil || t.fresh.Hollow == "" {
 		return ""
 	}
@@ -344,7 +344,7 @@ func (t *state) hollowNote() string {
 }
 
 // slowScheduleNote warns of a schedule that leaves less time between two merges than the last one took.
-func (t *state) slowScheduleNote() string {
+func (t *facts) slowScheduleNote() string {
 	if len(t.st.History) == 0 || t.st.History[0].Outcome != v1alpha1.OutcomeMerged || t.st.History[0].StartTime == nil {
 		return ""
 	}

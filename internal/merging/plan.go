@@ -80,15 +80,20 @@ type planner struct {
 	blocked map[string]*merge
 }
 
-// state is one MergeJob of the pool in an evaluation. Its methods answer questions and change nothing, except the time of the
-// next evaluation when the answer changes with time alone.
-type state struct {
-	p    *planner
+// facts are what is on record and was observed of one MergeJob, apart from other merges, the configuration and the time.
+type facts struct {
 	job  *Job
 	spec *v1alpha1.MergeJobSpec
 	st   *v1alpha1.MergeJobStatus
 	// fresh is the last reading of the store, if it was made with the newest full model that is on record now; nil otherwise.
 	fresh *Sighting
+}
+
+// state is one MergeJob of the pool in an evaluation. Its methods answer questions and change nothing, except the time of the
+// next evaluation when the answer changes with time alone.
+type state struct {
+	facts
+	p *planner
 	// due tells whether the weight has reached the threshold; order is the weight in the line.
 	due   bool
 	order float64
@@ -122,7 +127,9 @@ func withReplicas(spec v1alpha1.MergeJobSpec) *v1alpha1.MergeJobSpec {
 func Plan(o Observed, now time.Time) Decision {
 	p := &planner{o: o, now: now, blocked: map[string]*merge{}}
 	for _, job := range o.Jobs {
-		t := &merge{state: &state{p: p, job: job, spec: withReplicas(job.Object.Spec), st: job.Object.Status.DeepCopy()}}
+		t := &merge{state: &state{p: p, facts: facts{
+			job: job, spec: withReplicas(job.Object.Spec), st: job.Object.Status.DeepCopy(),
+		}}}
 		p.merges = append(p.merges, t)
 		t.recordFacts()
 		if t.st.Run != nil {

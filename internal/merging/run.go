@@ -140,7 +140,7 @@ func (t *merge) closeRun(dropped bool) {
 
 // startsAnew tells whether the run was set aside, or went ahead in vain. Such a run is dropped; the next one takes spec and pool
 // as they are then.
-func (t *state) startsAnew() bool {
+func (t *facts) startsAnew() bool {
 	return t.isWithdrawn() && slices.Contains([]string{
 		v1alpha1.ReasonNeverFits, v1alpha1.ReasonNotPlaced, v1alpha1.ReasonGoingAhead,
 	}, t.st.Run.Reason)
@@ -156,7 +156,7 @@ func (t *merge) deleteGroups() {
 }
 
 // holdsNothing tells whether no object of the job asks for room or holds any.
-func (t *state) holdsNothing() bool {
+func (t *facts) holdsNothing() bool {
 	if t.job.Core != nil || t.job.Surplus != nil {
 		return false
 	}
@@ -362,14 +362,14 @@ func (t *merge) endIfRefused() (ended bool) {
 	return true
 }
 
-func (t *state) startTimeout() time.Duration {
+func (t *facts) startTimeout() time.Duration {
 	return time.Duration(ptr.Deref(t.spec.StartTimeoutSeconds, v1alpha1.DefaultStartTimeoutSeconds)) * time.Second
 }
 
-func (t *state) attemptName() string { return mergepod.AttemptName(t.st.Run) }
+func (t *facts) attemptName() string { return mergepod.AttemptName(t.st.Run) }
 
 // corePods are the pods of the attempt's core by index.
-func (t *state) corePods() map[int32]*podstate.Worker {
+func (t *facts) corePods() map[int32]*podstate.Worker {
 	core := map[int32]*podstate.Worker{}
 	for i := range t.job.Pods {
 		if w := &t.job.Pods[i]; w.Attempt == t.attemptName() && w.Index < t.st.Run.MinReplicas {

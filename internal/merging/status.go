@@ -112,7 +112,7 @@ func (t *description) sayInLine(head *merge, length int) {
 }
 
 // shortfall is what the gang lacks, in figures; empty if it lacks nothing by Tideline's count.
-func (t *state) shortfall() string {
+func (t *facts) shortfall() string {
 	a := t.job.Verdict.Answer
 	if t.job.Verdict.Waiting == 0 || a.Fits || a.Unknown != "" {
 		return ""
@@ -171,7 +171,7 @@ func (t *description) sayRunning() {
 	t.sayProgress(fmt.Sprintf("Running (%d/%d)", t.countRunning(), run.MaxReplicas), v1alpha1.ReasonMerging, message)
 }
 
-func (t *state) countRunning() int32 {
+func (t *facts) countRunning() int32 {
 	n := int32(0)
 	for i := range t.job.Pods {
 		w := &t.job.Pods[i]

@@ -88,7 +88,7 @@ func (t *state) turnKey() string {
 }
 
 // blockedTurn is why the merge has to wait at a cap; nil if it need not, or asks for no turn.
-func (t *state) blockedTurn() *admission.Blocked {
+func (t *facts) blockedTurn() *admission.Blocked {
 	if t.st.TurnTime == nil || t.job.Turn.Ask != turnAsk(t.job.Object.UID, t.st) {
 		return nil
 	}

@@ -69,7 +69,7 @@ func (t *merge) withdrawAfterLoss(i int32, w *podstate.Worker) {
 		"and the run asks again (loss %d; the run fails at %d).", pod, why, run.Losses, maxLosses))
 }
 
-func (t *state) failureMessage(w *podstate.Worker) string {
+func (t *facts) failureMessage(w *podstate.Worker) string {
 	return fmt.Sprintf("Pod %s failed%s. Read its logs (kubectl logs %[1]s); they stay until the next run.",
 		mergepod.PodName(t.job.Object.Name, w.Index), w.Failure)
 }

@@ -63,7 +63,7 @@ func (t *merge) computeWeight() {
 }
 
 // weightOfIncrements is what the increments that wait add by the schedule's own number of them; 0 without one.
-func (t *state) weightOfIncrements() float64 {
+func (t *facts) weightOfIncrements() float64 {
 	if s := t.spec.Schedule; s != nil && s.Increments != nil {
 		return atInterval * float64(t.st.Increments) / float64(max(*s.Increments, 1))
 	}
@@ -78,7 +78,7 @@ func (t *state) gainedByWait() float64 {
 
 // fullModelAge is when the newest full model was made, or counts as made, and the time from then until the next is due. It is
 // false for a merge without a full model or without a schedule, which is due at once.
-func (t *state) fullModelAge() (full time.Time, interval time.Duration, ok bool) {
+func (t *facts) fullModelAge() (full time.Time, interval time.Duration, ok bool) {
 	if t.st.LastFull == nil || t.spec.Schedule == nil {
 		return time.Time{}, 0, false
 	}
@@ -114,10 +114,10 @@ func (t *state) ageFromWait() (full time.Time, interval time.Duration) {
 }
 
 // storeRead tells whether the store was read, by this process or one before it.
-func (t *state) storeRead() bool { return t.fresh != nil || t.st.Weight != nil }
+func (t *facts) storeRead() bool { return t.fresh != nil || t.st.Weight != nil }
 
 // calledByHand tells whether annotation run-now has a value for which no run began yet.
-func (t *state) calledByHand() bool {
+func (t *facts) calledByHand() bool {
 	token := t.job.Object.Annotations[v1alpha1.AnnotationRunNow]
 	return token != "" && clip(token, runNowLimit) != t.st.RunNow
 }
@@ -126,7 +126,7 @@ func (t *state) calledByHand() bool {
 const runNowLimit = 256
 
 // isDone tells whether a merge without a schedule has merged.
-func (t *state) isDone() bool {
+func (t *facts) isDone() bool {
 	return t.spec.Schedule == nil && t.st.MergeTime != nil && !t.calledByHand()
 }
 

@@ -38,7 +38,7 @@ func joinWords(word, message string) string {
 func clockTime(at time.Time) string { return at.UTC().Format("15:04:05Z") }
 
 // podRequests lists the requests of one pod. Names with a slash come first: GPUs and other extended resources are scarce.
-func (t *state) podRequests() string {
+func (t *facts) podRequests() string {
 	requests := trainingpod.PodRequests(&t.spec.Template.Spec)
 	names := slices.Collect(maps.Keys(requests))
 	slices.SortFunc(names, func(a, b corev1.ResourceName) int {
