@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -41,13 +40,13 @@ func (r *Reconciler) observe(ctx context.Context, pool string) (merging.Observed
 	if err != nil {
 		return o, err
 	}
-	of := map[string]*v1alpha1.ResourceQuotaProfile{}
+	of, placesRead := map[string]*v1alpha1.ResourceQuotaProfile{}, places{}
 	for i := range jobs.Items {
 		if jobs.Items[i].DeletionTimestamp != nil {
 			continue // What it has goes with it.
 		}
-		profile, known := of[jobs.Items[i].Namespace]
-		if !known {
+		profile, found := of[jobs.Items[i].Namespace]
+		if !found {
 			_, profile, err = profiles.ProfileOf(ctx, jobs.Items[i].Namespace)
 			if apierrors.IsNotFound(err) {
 				continue // One cache is ahead of the other: the namespace comes, or the job goes.
@@ -57,7 +56,7 @@ func (r *Reconciler) observe(ctx context.Context, pool string) (merging.Observed
 			}
 			of[jobs.Items[i].Namespace] = profile
 		}
-		job, err := r.observeJob(ctx, &jobs.Items[i], profile, o.VolcanoMissing != "")
+		job, err := r.observeJob(ctx, &jobs.Items[i], profile, placesRead, o.VolcanoMissing != "")
 		if err != nil {
 			return o, err
 		}
@@ -83,7 +82,7 @@ func (r *Reconciler) observeQueue(ctx context.Context, o *merging.Observed) erro
 }
 
 func (r *Reconciler) observeJob(
-	ctx context.Context, object *v1alpha1.MergeJob, profile *v1alpha1.ResourceQuotaProfile, withoutVolcano bool,
+	ctx context.Context, object *v1alpha1.MergeJob, profile *v1alpha1.ResourceQuotaProfile, read places, withoutVolcano bool,
 ) (*merging.Job, error) {
 	key := client.ObjectKeyFromObject(object)
 	job := &merging.Job{
@@ -107,7 +106,7 @@ func (r *Reconciler) observeJob(
 			return nil, err
 		}
 	}
-	return job, r.observeRivals(ctx, job)
+	return job, r.observeRivals(ctx, job, read)
 }
 
 // observeRun reads what only a job with a run has.
@@ -130,27 +129,26 @@ func (r *Reconciler) observeRun(ctx context.Context, job *merging.Job, withoutVo
 	return err
 }
 
+// places are the MergeJobs of each place that was asked for in one observation of a pool.
+type places map[string]merging.Contenders
+
 // observeRivals finds other MergeJobs of the model.
-func (r *Reconciler) observeRivals(ctx context.Context, job *merging.Job) error {
-	known := map[types.UID]bool{job.Object.UID: true}
+func (r *Reconciler) observeRivals(ctx context.Context, job *merging.Job, read places) error {
+	var in []merging.Contenders
 	for _, place := range mergepod.PlaceHashes(job.Object) {
-		others := &v1alpha1.MergeJobList{}
-		err := r.client.List(ctx, others, client.MatchingFields{jobsByModel: place}, client.UnsafeDisableDeepCopy)
-		if err != nil {
-			return fmt.Errorf("list the MergeJobs of the model: %w", err)
-		}
-		for i := range others.Items {
-			o := &others.Items[i]
-			if known[o.UID] || o.DeletionTimestamp != nil {
-				continue
+		contenders, found := read[place]
+		if !found {
+			all := &v1alpha1.MergeJobList{}
+			err := r.client.List(ctx, all, client.MatchingFields{jobsByModel: place}, client.UnsafeDisableDeepCopy)
+			if err != nil {
+				return fmt.Errorf("list the MergeJobs of the model: %w", err)
 			}
-			known[o.UID] = true
-			job.Rivals = append(job.Rivals, merging.Rival{
-				Key: client.ObjectKeyFromObject(o), Created: o.CreationTimestamp.Time, Running: o.Status.Run != nil,
-				Reads: o.Status.Weight != nil, Yields: o.Status.Run == nil && o.Status.Reason == v1alpha1.ReasonDuplicateModel,
-			})
+			contenders = merging.ContendersOf(all.Items)
+			read[place] = contenders
 		}
+		in = append(in, contenders)
 	}
+	job.Rivals = merging.RivalsIn(job.Key(), in...)
 	return r.observeStrangers(ctx, job)
 }
 

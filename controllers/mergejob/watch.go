@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -121,11 +122,11 @@ func (r *Reconciler) poolsWhere(ctx context.Context, of ...client.ListOption) []
 	if err := r.client.List(ctx, jobs, append(of, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil // The cache of jobs is not there yet; each job is looked at when it comes.
 	}
-	names := make([]string, len(jobs.Items))
+	names := sets.New[string]()
 	for i := range jobs.Items {
-		names[i] = poolOf(&jobs.Items[i])
+		names.Insert(poolOf(&jobs.Items[i]))
 	}
-	return names
+	return names.UnsortedList()
 }
 
 // poolsOfNamespace are those in which merges of the namespace take turns.

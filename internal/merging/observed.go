@@ -66,7 +66,7 @@ type Job struct {
 	Turn admission.Turn
 	// ClaimsChanged is when claims of volumes in the job's namespace last changed, as far as this process saw.
 	ClaimsChanged time.Time
-	// Rivals are other MergeJobs of this model in this store.
+	// Rivals are other MergeJobs of this model in this store, as Contenders has them.
 	Rivals []Rival
 	// Strangers are pods of MergeJobs that are gone, or go, which may still merge this model in this store; Namesakes are pods of
 	// earlier MergeJobs of this name that have names which this one needs.
@@ -94,14 +94,6 @@ type List struct {
 	UID types.UID
 	// Run that it was made for.
 	Run string
-}
-
-// Rival is another MergeJob of the same model in the same store.
-type Rival struct {
-	Key     types.NamespacedName
-	Created time.Time
-	// Running is true while it has a run, Reads once its store was read, and Yields once its status says that it is the later.
-	Running, Reads, Yields bool
 }
 
 // Sighting is how a store was seen.

@@ -171,23 +171,6 @@ func uncountableRequests(t *state) *obstacle {
 	return nil
 }
 
-// duplicateModel keeps a MergeJob away from a model that another one merges or has the older right to merge. It is the first
-// check: the older MergeJob waits until the status of each younger one says that it yields.
-func duplicateModel(t *state) *obstacle {
-	for _, r := range t.job.Rivals {
-		does := "already merges"
-		if !r.Running {
-			does = "comes first for"
-		}
-		if r.Running || t.cameAfter(r) {
-			return &obstacle{reason: v1alpha1.ReasonDuplicateModel, short: "duplicate model", stalled: true, message: fmt.Sprintf(
-				"MergeJob %s %s %s, and a prefix holds one model. Delete one of the two, or give each model a prefix of its own.",
-				t.rivalName(r.Key.Namespace, r.Key.Name), does, t.describePlace())}
-		}
-	}
-	return nil
-}
-
 // describePlace names bucket and prefix for users.
 func (t *facts) describePlace() string {
 	bucket := fmt.Sprintf("bucket %q", t.spec.Store.Place())
@@ -245,25 +228,6 @@ func (t *state) namesakeLeaving() *obstacle {
 		"%s of an earlier MergeJob with this name still %s (%s), and this one needs the names. %s should have been gone by %s. Remove "+
 			"finalizers, or delete with --force the pods of a node that is gone; then the merge continues by itself.", count(n, "pod"),
 		plural(n, "exists", "exist"), t.leftoverNames(all), plural(n, "It", "They"), all[0].BlocksUntil().UTC().Format(time.RFC3339))}
-}
-
-// cameAfter tells whether the job was created after the rival. A MergeJob whose store was never read, for example because it
-// has no credentials, comes after one whose store was. Otherwise anyone could block a team's model by naming its bucket.
-func (t *facts) cameAfter(r Rival) bool {
-	key := t.job.Key()
-	if reads := t.job.Object.Status.Weight != nil; r.Reads != reads {
-		return r.Reads
-	}
-	return cmp.Or(r.Created.Compare(t.job.Object.CreationTimestamp.Time), cmp.Compare(r.Key.Namespace, key.Namespace),
-		cmp.Compare(r.Key.Name, key.Name)) < 0
-}
-
-// rivalName is the name of another MergeJob. Names in other namespaces stay private.
-func (t *facts) rivalName(namespace, name string) string {
-	if namespace == t.job.Object.Namespace {
-		return name
-	}
-	return "in another namespace"
 }
 
 // storeTrouble keeps a merge out of the line if its store cannot be read without a change, or was never read. A merge whose store

@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -25,11 +24,7 @@ func TestUnreadableStoreDoesNotBlockAModel(t *testing.T) {
 	for range 10 {
 		for _, m := range []*merger{first, second} {
 			other := w.jobs[(slices.Index(w.jobs, m)+1)%2]
-			m.rivals = []Rival{{
-				Key: types.NamespacedName{Namespace: "ads", Name: other.object.Name}, Created: other.object.CreationTimestamp.Time,
-				Running: other.status().Run != nil, Reads: other.status().Weight != nil,
-				Yields: other.status().Run == nil && other.status().Reason == v1alpha1.ReasonDuplicateModel,
-			}}
+			m.rivals = []Rival{RivalOf(other.object)}
 		}
 		w.settle()
 	}
@@ -182,15 +177,8 @@ func TestDuplicateModel(t *testing.T) {
 	w := newSimulator(t, 8)
 	first := w.add("a").full(w, 12*time.Hour)
 	second := w.add("b").full(w, 12*time.Hour)
-	rival := func(of *merger) Rival {
-		st := of.status()
-		return Rival{
-			Key: types.NamespacedName{Namespace: "ads", Name: of.object.Name}, Created: of.object.CreationTimestamp.Time,
-			Running: st.Run != nil, Reads: st.Weight != nil, Yields: st.Run == nil && st.Reason == v1alpha1.ReasonDuplicateModel,
-		}
-	}
 	for range 10 {
-		first.rivals, second.rivals = []Rival{rival(second)}, []Rival{rival(first)}
+		first.rivals, second.rivals = []Rival{RivalOf(second.object)}, []Rival{RivalOf(first.object)}
 		w.settle()
 	}
 	g.Expect(first.status().Phase).To(Equal(v1alpha1.MergeRunning))
