@@ -57,10 +57,21 @@ var kinds = []kind{
 			return FromVolcanoJob(o.(*batch.Job))
 		},
 	},
+	{
+		trainerVersion.WithKind(trainJobKind),
+		func() runtime.Object { return &TrainJob{} },
+		func(o runtime.Object, refs *references) (*v1alpha1.ElasticTrainingJob, []Note) {
+			job := o.(*TrainJob)
+			used, missing := refs.runtimeOf(job)
+			if missing != nil {
+				return nil, []Note{*missing}
+			}
+			return FromTrainJob(job, used)
+		},
+	},
+	{trainerVersion.WithKind(runtimeKind), func() runtime.Object { return &TrainingRuntime{} }, nil},
+	{trainerVersion.WithKind(clusterRuntimeKind), func() runtime.Object { return &TrainingRuntime{} }, nil},
 }
-
-// references are the objects of all files that jobs refer to.
-type references struct{}
 
 // convertible lists the kinds that are converted, as in "A (a/v1), B (b/v1) and C (c/v1)".
 func convertible() string {

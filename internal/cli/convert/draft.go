@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	batch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
@@ -244,3 +245,25 @@ func (d *draft) templateLimits(path string, in []corev1.Container) {
 		}
 	}
 }
+
+// topology carries over Volcano's network topology.
+func (d *draft) topology(path string, t *batch.NetworkTopologySpec) {
+	switch {
+	case t == nil:
+	case t.Mode == batch.SoftNetworkTopologyMode:
+		d.out.Spec.NetworkTopology = &v1alpha1.NetworkTopology{Mode: v1alpha1.TopologySoft}
+	case t.HighestTierAllowed != nil && *t.HighestTierAllowed <= maxTier:
+		d.out.Spec.NetworkTopology = &v1alpha1.NetworkTopology{
+			Mode: v1alpha1.TopologyHard, HighestTierAllowed: ptr.To(int32(*t.HighestTierAllowed)),
+		}
+	case t.HighestTierName != "":
+		d.note(path+".highestTierName", t.HighestTierName, "Tideline knows tiers by their number; the topology is left out",
+			"set spec.networkTopology with highestTierAllowed: `kubectl get hypernodes` lists tiers")
+	default:
+		d.note(path, t, fmt.Sprintf("mode hard needs a tier of 0 to %d; it is left out", maxTier),
+			"set spec.networkTopology with highestTierAllowed, or with mode Soft")
+	}
+}
+
+// maxTier bounds spec.networkTopology.highestTierAllowed.
+const maxTier = 100

@@ -101,6 +101,12 @@ func TestPageHasEveryFieldOfVolcanoJob(t *testing.T) {
 	))
 }
 
+func TestPageHasEveryFieldOfTrainJob(t *testing.T) {
+	hasEveryField(t, "fields: TrainJob", slices.Concat(fieldsOf("", TrainJobSpec{}), fieldsOf("trainer.", Trainer{})))
+	hasEveryField(t, "fields: runtime", slices.Concat(
+		fieldsOf("", TrainingRuntimeSpec{}), fieldsOf("mlPolicy.", MLPolicy{}), fieldsOf("template.spec.", JobSetSpec{})))
+}
+
 func TestPageHasEveryPluginOfVolcano(t *testing.T) {
 	known := append(sortedKeys(foreign), pluginEnv, pluginSvc, pluginSSH, pluginMPI, pluginPyTorch)
 	var listed []string
@@ -154,7 +160,8 @@ func TestOthersPageShowsWhatIsPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	example := regexp.MustCompile("(?s)\n```yaml\n(apiVersion.*?\n)```\n\nbecomes\n\n```yaml\n(.*?\n)```\n\nwith these notes:\n\n```\n(.*?\n)```\n")
+	example := regexp.MustCompile("(?s)\n```yaml\n(apiVersion.*?\n)```\n\nbecomes\n\n```yaml\n(.*?\n)```\n\n" +
+		"with these notes:\n\n```\n(.*?\n)```\n")
 	written, found := page, 0
 	for _, e := range example.FindAllSubmatch(page, -1) {
 		found++

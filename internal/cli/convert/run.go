@@ -19,10 +19,11 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-const long = `Reads PyTorchJobs (kubeflow.org/v1, as training-operator 1.9 knows them) and Volcano's Jobs
-(batch.volcano.sh/v1alpha1, Volcano 1.15) and prints ElasticTrainingJobs. What could not be carried over, or means something
-else now, is said on standard error, one line each; a job that Tideline cannot express is refused. Files may hold several
-documents, and lists as kubectl prints them. Nothing is read from, or written to, a cluster.
+const long = `Reads PyTorchJobs (kubeflow.org/v1, as training-operator 1.9 knows them), Volcano's Jobs (batch.volcano.sh/v1alpha1,
+Volcano 1.15) and TrainJobs (trainer.kubeflow.org/v1alpha1, Trainer 2.3, with their runtimes) and prints ElasticTrainingJobs.
+What could not be carried over, or means something else now, is said on standard error, one line each; a job that Tideline
+cannot express is refused. Files may hold several documents, and lists as kubectl prints them. Nothing is read from, or
+written to, a cluster.
 
 Exit code: 0 when every document was converted; 1 when one was not, or when the API server will refuse the result; 2 when
 the command is wrong.`
@@ -86,7 +87,12 @@ func (p *printer) fail(where, why string) {
 
 // documents converts and prints all jobs, in their order.
 func (p *printer) documents(all []input) {
-	refs := &references{}
+	refs := &references{runtimes: map[runtimeKey]*TrainingRuntime{}, used: map[*TrainingRuntime]bool{}}
+	for _, d := range all {
+		if r, ok := d.object.(*TrainingRuntime); ok && !refs.add(r) {
+			p.fail(d.where, newNote("metadata.name", r.Name, "another "+r.Kind+" of the files has this name", "give one of them").String())
+		}
+	}
 	named := map[string]string{}
 	for _, d := range all {
 		if d.object == nil {
@@ -100,6 +106,11 @@ func (p *printer) documents(all []input) {
 		}
 		out, notes := k.convert(d.object, refs)
 		p.job(d.where, out, notes)
+	}
+	for _, d := range all {
+		if r, ok := d.object.(*TrainingRuntime); ok && !refs.used[r] {
+			p.say(d.where, "not used: no TrainJob here refers to it")
+		}
 	}
 }
 

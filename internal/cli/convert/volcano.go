@@ -211,28 +211,6 @@ func (c *volcanoJob) scheduling() {
 	}
 }
 
-// topology carries over Volcano's network topology.
-func (c *volcanoJob) topology(path string, t *batch.NetworkTopologySpec) {
-	switch {
-	case t == nil:
-	case t.Mode == batch.SoftNetworkTopologyMode:
-		c.out.Spec.NetworkTopology = &v1alpha1.NetworkTopology{Mode: v1alpha1.TopologySoft}
-	case t.HighestTierAllowed != nil && *t.HighestTierAllowed <= maxTier:
-		c.out.Spec.NetworkTopology = &v1alpha1.NetworkTopology{
-			Mode: v1alpha1.TopologyHard, HighestTierAllowed: ptr.To(int32(*t.HighestTierAllowed)),
-		}
-	case t.HighestTierName != "":
-		c.note(path+".highestTierName", t.HighestTierName, "Tideline knows tiers by their number; the topology is left out",
-			"set spec.networkTopology with highestTierAllowed: `kubectl get hypernodes` lists tiers")
-	default:
-		c.note(path, t, fmt.Sprintf("mode hard needs a tier of 0 to %d; it is left out", maxTier),
-			"set spec.networkTopology with highestTierAllowed, or with mode Soft")
-	}
-}
-
-// maxTier bounds spec.networkTopology.highestTierAllowed.
-const maxTier = 100
-
 // tasks are those that the job has, the first one first.
 func (c *volcanoJob) tasks() []*batch.TaskSpec {
 	if c.first == nil {

@@ -167,11 +167,8 @@ func (c *volcanoJob) volcanoEnv() {
 	native := c.first != nil && c.first.Name == "master" && c.rest.Name == "worker"
 	var vars []corev1.EnvVar
 	if c.has(pluginEnv) && c.first == nil {
-		index := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
-			FieldPath: "metadata.labels['" + v1alpha1.LabelWorkerIndex + "']",
-		}}
 		vars = append(vars,
-			corev1.EnvVar{Name: "VK_TASK_INDEX", ValueFrom: index}, corev1.EnvVar{Name: "VC_TASK_INDEX", ValueFrom: index})
+			corev1.EnvVar{Name: "VK_TASK_INDEX", ValueFrom: workerIndex}, corev1.EnvVar{Name: "VC_TASK_INDEX", ValueFrom: workerIndex})
 	}
 	if c.has(pluginSvc) || c.has(pluginMPI) {
 		if !native {
