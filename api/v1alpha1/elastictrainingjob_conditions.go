@@ -182,6 +182,10 @@ const (
 	EventGaveWay = "GaveWay"
 	// EventLeftInVain: workers left for a gang that was not placed in time, and come back.
 	EventLeftInVain = "LeftInVain"
+	// EventNodeAvoided: a worker failed on a node where workers fail more often than elsewhere.
+	EventNodeAvoided = "NodeAvoided"
+	// EventNodeSuspected is on nodes: workers of several owners and tasks failed there more often than elsewhere.
+	EventNodeSuspected = "NodeSuspected"
 	// EventNodeRejected: the kubelet of a node did not take a worker.
 	EventNodeRejected = "NodeRejected"
 	// EventRoomMade: the operator evicts surplus of other jobs to make room for this one.

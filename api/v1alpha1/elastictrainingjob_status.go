@@ -105,17 +105,20 @@ type ElasticityStatus struct {
 // MaxAvoidedNodes is how many nodes a job may avoid at a time.
 const MaxAvoidedNodes = 16
 
-// AvoidedNode is a node whose kubelet rejected workers of the job.
+// AvoidedNode is a node whose kubelet rejected workers of the job, or on which they failed while the node was under suspicion.
 type AvoidedNode struct {
 	// Name of the node.
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Worker is the index of the worker that it rejected last.
+	// Worker is the index of the worker that it rejected last, or that failed on it.
 	Worker int32 `json:"worker"`
 	// Time is when it did so.
 	Time metav1.Time `json:"time"`
-	// Rejections by the node. An hour after the job may use it again they are forgotten.
+	// Rejections by the node, and failures on it. An hour after the job may use it again they are forgotten.
 	Rejections int32 `json:"rejections"`
+	// Failed is true if the last was no rejection: the worker failed, on a node where workers fail more often than elsewhere.
+	// +optional
+	Failed bool `json:"failed,omitempty"`
 	// Reason is the kubelet's word for the last, such as UnexpectedAdmissionError.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
@@ -313,7 +316,8 @@ type ElasticTrainingJobStatus struct {
 	// LeftInVain says when workers of the job last left for a gang that was not placed in time; absent if they never did.
 	// +optional
 	LeftInVain *LeftInVain `json:"leftInVain,omitempty"`
-	// AvoidedNodes are nodes that rejected workers of the job; workers that are created keep off them for a time.
+	// AvoidedNodes are nodes that rejected workers of the job, or on which they failed while the node was under suspicion; workers
+	// that are created keep off them for a time.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16

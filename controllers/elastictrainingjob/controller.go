@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -41,6 +42,7 @@ import (
 	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
+	"github.com/tideline-io/tideline/internal/training/suspicion"
 	"github.com/tideline-io/tideline/internal/usage/collector"
 	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
@@ -88,7 +90,9 @@ type Reconciler struct {
 	metrics  *metrics
 	// trainings follow what jobs say of their steps.
 	trainings *trainings
-	now       func() time.Time
+	// suspects are nodes on which workers fail.
+	suspects *suspects
+	now      func() time.Time
 }
 
 // Dependencies are what the reconciler shares with those of other kinds.
@@ -140,6 +144,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 	if err := r.followTrainings(ctx, mgr); err != nil {
 		return err
 	}
+	if err := r.judgeNodes(mgr); err != nil {
+		return err
+	}
 	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{})
 	if err != nil {
 		return err
@@ -181,6 +188,27 @@ func (r *Reconciler) followTrainings(ctx context.Context, mgr ctrl.Manager) erro
 	}
 	if err := mgr.Add(manager.RunnableFunc(r.trainings.wakeDue)); err != nil {
 		return fmt.Errorf("add what follows trainings to the manager: %w", err)
+	}
+	return nil
+}
+
+// judgeNodes makes ready to hold against nodes that workers fail on them.
+func (r *Reconciler) judgeNodes(mgr ctrl.Manager) error {
+	r.suspects = newSuspects(r.now)
+	r.suspects.tell = func(ctx context.Context, s suspicion.Suspect) {
+		words := suspectWords(s)
+		log.FromContext(ctx).Info("Node suspected", "node", s.Node, "why", words)
+		node := &corev1.Node{}
+		if err := r.client.Get(ctx, client.ObjectKey{Name: s.Node}, node, client.UnsafeDisableDeepCopy); err != nil {
+			return // It is gone.
+		}
+		r.recorder.Eventf(node.DeepCopy(), nil, corev1.EventTypeWarning, v1alpha1.EventNodeSuspected, "Judge", "%s", words)
+	}
+	if err := ctrlmetrics.Registry.Register(r.suspects); err != nil {
+		return fmt.Errorf("register the metrics of nodes: %w", err)
+	}
+	if err := mgr.Add(manager.RunnableFunc(r.suspects.judge)); err != nil {
+		return fmt.Errorf("add what judges nodes to the manager: %w", err)
 	}
 	return nil
 }
@@ -421,6 +449,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			r.outages.forget(req.NamespacedName)
 			r.metrics.forget(req.NamespacedName)
 			r.trainings.forget(req.NamespacedName)
+			r.suspects.forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, err

@@ -65,6 +65,7 @@ func served(t *testing.T, m *metrics) *prometheus.Registry {
 	registry := prometheus.NewPedanticRegistry()
 	NewWithT(t).Expect(registry.Register(m)).To(Succeed())
 	NewWithT(t).Expect(registry.Register(kube.BuildInfo("1.2.3"))).To(Succeed())
+	NewWithT(t).Expect(registry.Register(newSuspects(time.Now))).To(Succeed())
 	return registry
 }
 

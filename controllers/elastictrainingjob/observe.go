@@ -72,6 +72,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 	}
 	r.observeGrowth(&o)
 	core, surplus := describe.HeldGPUs(job, &job.Status, o.Claims.Count().Devices)
+	o.Doubted, o.Shunned = r.suspects.observe(job, o.Workers, o.WebhooksOff)
 	o.Trained = r.trainings.observe(job, o.Queue.Name, o.Workers, core+surplus)
 	return o, true, nil
 }

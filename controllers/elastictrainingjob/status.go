@@ -79,6 +79,7 @@ func (r *Reconciler) writeWhenDue(
 	r.pacer.NoteWrite(key, now)
 	measures := describe.MeasureChange(&o.Job.Status, wanted, d.Losses)
 	r.settle(o, len(measures.Resizes) > 0, now)
+	r.suspects.note(o.Job, d.Failed, o.WebhooksOff)
 	r.tellChange(ctx, o.Job, wanted)
 	recorder.TellTraining(r.Journal, o.Job, &o.Job.Status, wanted, now)
 	task, sized := trainingpod.TaskOf(o.Job), o.Job.Status.Sizing

@@ -284,6 +284,9 @@ func befall(w *simulator, c chance, p podstate.Worker) string {
 		if p.Phase != corev1.PodRunning {
 			return "nothing"
 		}
+		if w.o.Doubted = nil; oneIn(c, 3) {
+			w.o.Doubted, w.o.Shunned = []string{p.Node}, []string{p.Node}
+		}
 		w.restartContainers(pick(c, "a", "b", ""), p.Index)
 		return "containers restart in place"
 	case 3:

@@ -98,7 +98,7 @@ func (m *planned) maximum() int32 {
 func (m *planned) victims() []*podstate.Worker {
 	var all []*podstate.Worker
 	for i := range m.d.DeletePods {
-		if p := &m.d.DeletePods[i]; m.trains() && m.current(p) && !m.movesOn(p) &&
+		if p := &m.d.DeletePods[i]; m.trains() && m.current(p) && !m.movesOn(p) && !m.leavesDoubt(p) &&
 			(!p.HasEnded() || (p.HasSucceeded() && !calledBack(m.was, p))) {
 			all = append(all, p)
 		}
@@ -110,6 +110,14 @@ func (m *planned) victims() []*podstate.Worker {
 func (m *planned) movesOn(p *podstate.Worker) bool {
 	return !p.Scheduled && slices.ContainsFunc(m.was.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
 		return n.Until == nil && slices.Contains(p.Avoids, n.Name)
+	})
+}
+
+// leavesDoubt tells whether a worker failed in place on a node that the job avoids for that.
+func (m *planned) leavesDoubt(p *podstate.Worker) bool {
+	failed := p.IsRunning() && p.ContainerRestarts > 0 && p.Disruption == ""
+	return failed && !m.alive(p) && slices.ContainsFunc(m.was.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+		return n.Name == p.Node && n.Failed
 	})
 }
 

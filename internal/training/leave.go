@@ -104,12 +104,12 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// replaceFailed deletes pods that failed or are stranded, so that workers of their names can be created. It waits until the loss
-// is in status, because the pod is its evidence, and until the worker's back-off is over.
+// replaceFailed deletes pods that failed, are stranded, or leave their node, so that workers of their names can be created. It
+// waits until the loss is in status, because the pod is its evidence, and until the worker's back-off is over.
 func (p *planner) replaceFailed() {
 	for i := range p.Maximum {
 		w := p.At[i]
-		if w == nil || !w.HasEnded() || w.Terminating || !p.RecordedLost(w) || p.RecordedLeft(w) || p.HasLeft(i) ||
+		if w == nil || !w.HasEnded() && !p.leavesNode(w) || w.Terminating || !p.RecordedLost(w) || p.RecordedLeft(w) || p.HasLeft(i) ||
 			p.HasTrained(w) {
 			continue
 		}
@@ -119,6 +119,13 @@ func (p *planner) replaceFailed() {
 		}
 		p.deleteWorker(w)
 	}
+}
+
+// leavesNode is true for a worker that runs and is recorded as lost, because it failed in place on a node that the job avoids.
+func (p *planner) leavesNode(w *podstate.Worker) bool {
+	return w.IsRunning() && w.Disruption == "" && slices.ContainsFunc(p.Job.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+		return n.Name == w.Node && n.Failed
+	})
 }
 
 // retryWait is how much longer a lost worker's pod stays before it is replaced; zero or less if it need not. Where status has no

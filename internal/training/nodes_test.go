@@ -318,3 +318,83 @@ func rejections(w *simulator, worker int32) int32 {
 	r, _ := w.status().RetryOf(worker)
 	return r.Rejections
 }
+
+// doubt has more workers have failed on the node of a worker than chance explains.
+func (w *simulator) doubt(index int32) string {
+	w.t.Helper()
+	node := w.worker(index).Node
+	if node == "" {
+		node = w.freeNode(w.worker(index))
+		w.change(index, func(p *podstate.Worker) { p.Node = node })
+	}
+	w.o.Doubted = []string{node}
+	return node
+}
+
+func TestAWorkerThatFailsOnADoubtedNodeIsCreatedAgainElsewhere(t *testing.T) {
+	for name, index := range map[string]int32{"core": 1, "surplus": 3, "the first": 0} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newSimulator(t, 3, 4).trains()
+			node := w.doubt(index)
+			before := w.worker(index).UID
+			w.restartContainers("CUDA error", index).step()
+			g.Expect(w.worker(index).UID).To(Equal(before), "until that is written")
+			w.pass(statuspace.SoonDelay).settle()
+			g.Expect(w.worker(index).UID).NotTo(Equal(before))
+			g.Expect(w.worker(index).Avoids).To(Equal([]string{node}))
+			g.Expect(w.status().Restarts).To(Equal(int32(1)), "the failure, and not the move")
+			g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventNodeAvoided))
+			g.Expect(w.status().AvoidedNodes).To(HaveLen(1))
+			g.Expect(w.status().AvoidedNodes[0].Failed).To(BeTrue())
+			g.Expect(w.last.DeletePods).To(BeEmpty())
+			if index == 1 {
+				g.Expect(w.status().Message).To(ContainSubstring("More workers failed there before than chance explains"))
+			}
+			w.run().settle()
+			g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Training"))
+			g.Expect(w.status().Restarts).To(Equal(int32(1)))
+		})
+	}
+}
+
+func TestAWorkerThatFailsElsewhereOrForItselfStaysWhereItIs(t *testing.T) {
+	for name, fail := range map[string]func(*simulator){
+		"on another node": func(w *simulator) {
+			w.doubt(2)
+			w.restartContainers("CUDA error", 1)
+		},
+		"out of memory": func(w *simulator) {
+			w.doubt(1)
+			w.restartContainers("", 1).change(1, func(p *podstate.Worker) {
+				p.Failure = podstate.Failure{ExitCode: 137, Reason: "OOMKilled", Container: "trainer"}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newSimulator(t, 3, 3).trains()
+			before := w.worker(1).UID
+			fail(w)
+			w.settle()
+			g.Expect(w.worker(1).UID).To(Equal(before))
+			g.Expect(w.status().Restarts).To(Equal(int32(1)))
+			g.Expect(w.status().AvoidedNodes).To(BeEmpty())
+		})
+	}
+}
+
+func TestWhatFailuresSayOfNodes(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 4, 4).trains()
+	var failed []losses.Failure
+	w.judge = func(_ *view, d *Decision) { failed = append(failed, d.Failed...) }
+	for i := range int32(4) {
+		w.change(i, func(p *podstate.Worker) { p.Node = fmt.Sprintf("n%d", i) })
+	}
+	w.settle()
+	w.restartContainers("CUDA error", 0).reject(1, "UnexpectedAdmissionError").reject(2, "OutOfcpu").deletePod(3)
+	w.step()
+	g.Expect(failed).To(ConsistOf(losses.Failure{Node: "n0"}, losses.Failure{Node: "n1", Rejected: true}),
+		"a quicker pod and a deletion say nothing")
+}

@@ -151,7 +151,7 @@ func (p *planner) drawBlueprint() {
 	tier, _ := p.Tier()
 	p.d.Blueprint = trainingpod.Blueprint{
 		Job: p.Job, Attempt: p.Status.Attempt, Tier: tier, Queue: p.Queue.Name, Accelerators: p.Config.Accelerators,
-		Claims: p.Claims, Near: p.Near,
+		Claims: p.Claims, Near: p.Near, Shunned: p.Shunned,
 	}
 }
 

@@ -57,6 +57,8 @@ type Decision struct {
 	Status v1alpha1.ElasticTrainingJobStatus
 	// Losses are the losses that Status records for the first time, for metrics.
 	Losses []losses.Loss
+	// Failed are the failures among Losses that say something of a node.
+	Failed []losses.Failure
 	// OOMKills are the containers that ran out of memory in Losses, for the task's sizing.
 	OOMKills []sizing.OOMKill
 	// RequeueAfter is after what time the decision changes though nothing else does; zero for never.
@@ -72,7 +74,7 @@ func Plan(o jobstate.Observed, now time.Time) Decision {
 	p := newPlanner(o, now)
 	p.runPhases(p.choosePhases())
 	describe.WriteStatus(p.describeInput())
-	p.d.Status, p.d.Losses, p.d.OOMKills = *p.Status, p.books.Counted, p.books.OOMKills
+	p.d.Status, p.d.Losses, p.d.OOMKills, p.d.Failed = *p.Status, p.books.Counted, p.books.OOMKills, p.books.Failed
 	return p.d
 }
 

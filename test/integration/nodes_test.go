@@ -8,6 +8,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -41,6 +43,43 @@ var _ = Describe("A node at fault", func() {
 		Expect(s.Events(s.Read("a"))).To(ContainElement(HavePrefix("NodeRejected: Node " + nodes[1] + " rejected worker 1")))
 		makeReady(s, "a", 1)
 		Eventually(s.Fetch("a")).Should(And(testutil.Train(2), testutil.HaveRestarts(1)), "A trains on")
+	})
+
+	It("is shunned by others and told of once workers of two owners were rejected there", func() {
+		s, other := newScenario("suspect", 2, 2), newScenario("suspect-b")
+		bad := s.Node(0)
+		// No webhook checks owners here, so that each namespace is one.
+		for _, of := range []*testutil.Scenario{s, other} {
+			for n := range 2 {
+				job := fmt.Sprint("a", n)
+				of.Submit(of.Job(job).Pool(s.Namespace).Range(1, 1).Manual().Template(func(t *corev1.PodTemplateSpec) {
+					t.Spec.NodeSelector[corev1.LabelHostname] = bad
+				}))
+				Eventually(of.Workers(job, testutil.Bound)).Should(HaveLen(1), "%s of %s is placed", job, of.Namespace)
+				reject(of, job, 0, "UnexpectedAdmissionError", "Allocate failed due to no healthy devices present")
+				Eventually(of.Fetch(job)).Should(HaveField("Status.AvoidedNodes", HaveLen(1)), "the job avoids the node")
+				of.DeleteJob(job)
+			}
+		}
+		told := func() ([]string, error) {
+			list := &eventsv1.EventList{}
+			err := s.Client.List(s.Context(), list, client.InNamespace(corev1.NamespaceDefault))
+			var notes []string
+			for _, e := range list.Items {
+				if e.Regarding.Kind == "Node" && e.Regarding.Name == bad && e.Reason == v1alpha1.EventNodeSuspected {
+					notes = append(notes, e.Note)
+				}
+			}
+			return notes, err
+		}
+		Eventually(told).Should(ConsistOf(And(ContainSubstring("Workers of 2 owners and 4 tasks"),
+			ContainSubstring("kubectl taint node "+bad+" tideline.io/suspect=failures:NoSchedule"))), "the administrator is told")
+
+		s.Submit(s.Job("b").Range(1, 1))
+		Eventually(s.Fetch("b")).Should(testutil.Train(1), "B trains")
+		Expect(s.Worker("b", 0).Spec.NodeName).To(Equal(s.Node(1)), "elsewhere")
+		s.Submit(s.Job("c").Range(2, 2))
+		Eventually(s.Fetch("c")).Should(testutil.Train(2), "C needs room on both, and has it")
 	})
 
 	It("that does not answer is named, and its pods are deleted by force if the user wants that", func() {

@@ -168,6 +168,11 @@ func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
 			{"as always", []string{`tideline_evictions_total{reason="scheduler"} 0+10x1440`}, 1440, ""},
 			{"a rack is lost", []string{`tideline_evictions_total{reason="node_lost"} 0x1435 64x5`}, 1440, `{reason="node_lost"}`},
 		},
+		"TidelineNodeSuspected": {
+			{"it is only shunned", []string{`tideline_suspect_nodes{level="shunned"} 3x60`, `tideline_suspect_nodes{level="accused"} 0x60`},
+				60, ""},
+			{"one is accused", []string{`tideline_suspect_nodes{level="accused"} 0x30 1x30`}, 60, "{}"},
+		},
 		"TidelineFullModelOld": {
 			{"an interval and a bit", ageOf("36000", "50000"), 1, ""},
 			{"two intervals", ageOf("36000", "72000"), 1, `{name="ctr", namespace="ads"}`},

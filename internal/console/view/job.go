@@ -132,7 +132,11 @@ func jobNotes(j *v1alpha1.ElasticTrainingJob, s *Sight, now time.Time) []string 
 	}
 	for i := range st.AvoidedNodes {
 		n := &st.AvoidedNodes[i]
-		notes = append(notes, line("Node "+n.Name+" rejected "+count(n.Rejections, "worker")+", last with "+n.Reason+"."))
+		what := "rejected"
+		if n.Failed {
+			what = "rejected or failed"
+		}
+		notes = append(notes, line("Node "+n.Name+" "+what+" "+count(n.Rejections, "worker")+", last with "+n.Reason+"."))
 	}
 	if z := st.Sizing; z != nil {
 		notes = append(notes, "Sizing has looked at its requests: tideline sizing shows them.")

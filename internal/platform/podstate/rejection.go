@@ -39,3 +39,10 @@ func rejectedByNode(pod *corev1.Pod) bool {
 			return c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
 		})
 }
+
+// SpeaksOfNode is true for a rejection that says that something is wrong with the node, and not only that another pod was
+// quicker, that its labels changed or that it was shut down.
+func (f Failure) SpeaksOfNode() bool {
+	return !strings.HasPrefix(f.Reason, outOf) && f.Reason != "NodeAffinity" && f.Reason != "NodeShutdown" &&
+		f.Reason != "TopologyAffinityError"
+}

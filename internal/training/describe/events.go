@@ -122,13 +122,17 @@ func (s *story) tellInVain() {
 		"%s to make room for %s, but Volcano did not place it in time: the job takes its room back.", who, left.For)
 }
 
-// tellRejections says which nodes rejected workers.
+// tellRejections says which nodes rejected workers, or failed them.
 func (s *story) tellRejections() {
 	for i := range s.after.AvoidedNodes {
 		n := &s.after.AvoidedNodes[i]
 		if n.Until == nil || slices.ContainsFunc(s.before.AvoidedNodes, func(b v1alpha1.AvoidedNode) bool {
 			return b.Name == n.Name && b.Rejections == n.Rejections
 		}) {
+			continue
+		}
+		if n.Failed {
+			s.addEvent(corev1.EventTypeWarning, v1alpha1.EventNodeAvoided, "%s", failedWords(n))
 			continue
 		}
 		s.addEvent(corev1.EventTypeWarning, v1alpha1.EventNodeRejected, "%s This does not count as a restart. The worker is created "+

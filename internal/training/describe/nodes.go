@@ -31,7 +31,7 @@ func (d *description) sayUnreachable(w *podstate.Worker) string {
 	return message + " " + howToGiveUp(w.Node)
 }
 
-// sayAvoided says which node last rejected a worker, if the job still avoids it.
+// sayAvoided says which node last rejected a worker or failed it, if the job still avoids it.
 func (d *description) sayAvoided() string {
 	var last *v1alpha1.AvoidedNode
 	for i := range d.Status.AvoidedNodes {
@@ -41,6 +41,9 @@ func (d *description) sayAvoided() string {
 	}
 	if last == nil {
 		return ""
+	}
+	if last.Failed {
+		return " " + failedWords(last)
 	}
 	words := fmt.Sprintf(" %s This does not count as a restart. The job avoids the node until %s.", rejectedWords(last),
 		FormatTime(last.Until.Time))
@@ -60,4 +63,10 @@ func howToGiveUp(node string) string {
 // rejectedWords says what a node did: "Node n2 rejected worker 3 (UnexpectedAdmissionError): no healthy devices."
 func rejectedWords(n *v1alpha1.AvoidedNode) string {
 	return fmt.Sprintf("Node %s rejected worker %d%s.", n.Name, n.Worker, podstate.Failure{Reason: n.Reason, Message: n.Message})
+}
+
+// failedWords says that a worker failed on a node under suspicion, which the job avoids for that.
+func failedWords(n *v1alpha1.AvoidedNode) string {
+	return fmt.Sprintf("Worker %d failed on node %s%s. More workers failed there before than chance explains, so the job avoids it "+
+		"until %s.", n.Worker, n.Name, podstate.Failure{Reason: n.Reason, Message: n.Message}, FormatTime(n.Until.Time))
 }

@@ -53,6 +53,9 @@ type Observed struct {
 	SchedulerObstacles []string
 	// Unreachable says since when nodes do not answer, for nodes of workers that podstate.SilentNodes lists.
 	Unreachable map[string]time.Time
+	// Doubted are nodes of workers on which more failed before than chance explains: a job that fails there again avoids them.
+	// Shunned are nodes that workers prefer not to be on, because workers of others failed there.
+	Doubted, Shunned []string
 	// Claims are the resource claims of each worker, by the template.
 	Claims deviceclaim.Claims
 	// Near are the HyperNodes that the whole core is in, for a job with networkTopology.

@@ -28,6 +28,8 @@ type Books struct {
 	Outcome Outcome
 	// Counted are the losses that the status records for the first time, for metrics.
 	Counted []Loss
+	// Failed are the failures among them that say something of a node.
+	Failed []Failure
 	// OOMKills are the containers that ran out of memory in these losses.
 	OOMKills []sizing.OOMKill
 	// departed are the observed departures, by UID.
@@ -62,7 +64,7 @@ func (b *Books) SettleLosses() {
 		b.recordLoss(l, m, r)
 		b.noteOOM(l, r)
 		b.applyRuling(l, r)
-		if l.inPlace {
+		if l.inPlace && !b.leavesNode(l) {
 			continue // The pod lives on and stays a living member.
 		}
 		m.Member = v1alpha1.Member{Index: l.index, UID: l.uid, State: l.state()}

@@ -42,7 +42,7 @@ type loss struct {
 	ended time.Time
 	// inPlace is true if the pod lives on and its containers restarted.
 	inPlace bool
-	// rejected losses are the fault of node, which refused the pod.
+	// rejected losses are the fault of node, which refused the pod. node is known of failures too.
 	rejected bool
 	node     string
 	// eviction is why surplus gave way and now waits for its cooldown; empty otherwise.
@@ -133,6 +133,7 @@ func (b *Books) judgeLeaving(w *podstate.Worker) (loss, bool) {
 func (b *Books) restartInPlace(w *podstate.Worker) loss {
 	return loss{
 		index: w.Index, uid: w.UID, conditions: w.Conditions, progress: w.Progress, failure: w.Failure, counted: true, inPlace: true,
+		node: w.Node,
 	}
 }
 

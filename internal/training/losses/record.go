@@ -26,6 +26,7 @@ const (
 
 // recordLoss writes a loss into the planned status.
 func (b *Books) recordLoss(l *loss, m *member, r ruling) {
+	b.noteFailure(l)
 	if l.inPlace {
 		b.recordRestart(l, m, r)
 		return

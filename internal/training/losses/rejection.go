@@ -15,8 +15,8 @@ import (
 // created again after a back-off, and the job avoids the node for a time, because the scheduler would choose it again.
 
 const (
-	// FirstAvoidance is how long a job avoids a node that rejected one of its workers. It doubles with each rejection by the same
-	// node up to LongestAvoidance. A node's rejections are forgotten LongestAvoidance after it may be used again.
+	// FirstAvoidance is how long a job avoids a node that rejected one of its workers, or on which one failed under suspicion. It
+	// doubles each time with the same node up to LongestAvoidance. They are forgotten LongestAvoidance after it may be used again.
 	FirstAvoidance, LongestAvoidance = 10 * time.Minute, time.Hour
 )
 
@@ -24,6 +24,11 @@ const (
 func (b *Books) recordRejection(l *loss, m *member) {
 	m.retry.Rejections++
 	m.retry.Time = metav1.NewTime(b.Now.Add(BackoffAfter(m.retry.Rejections)).Truncate(time.Second))
+	b.avoidNode(l)
+}
+
+// avoidNode has the job avoid the node of a loss from now on, for longer each time.
+func (b *Books) avoidNode(l *loss) {
 	avoided := b.Status.AvoidedNodes
 	at := slices.IndexFunc(avoided, func(n v1alpha1.AvoidedNode) bool { return n.Name == l.node })
 	if at < 0 {
@@ -34,7 +39,7 @@ func (b *Books) recordRejection(l *loss, m *member) {
 	}
 	n := &avoided[at]
 	n.Rejections++
-	n.Worker, n.Time = l.index, b.StatusTime()
+	n.Worker, n.Time, n.Failed = l.index, b.StatusTime(), !l.rejected
 	n.Reason, n.Message = text.ClipLine(l.failure.Reason, 256), text.ClipLine(l.failure.LastLine(), 512)
 	until := metav1.NewTime(n.Time.Add(AvoidanceAfter(n.Rejections)))
 	n.Until = &until

@@ -20,6 +20,26 @@ func avoidNode(spec *corev1.PodSpec, node string) {
 	})
 }
 
+// MostShunned is how many nodes a pod prefers not to be on at most.
+const MostShunned = 16
+
+// preferOthers has the pod prefer other nodes. It is no requirement: a job that fits on none of the others goes there.
+func preferOthers(spec *corev1.PodSpec, nodes []string) {
+	if len(nodes) == 0 {
+		return
+	}
+	var others []corev1.NodeSelectorRequirement
+	for _, name := range nodes[:min(len(nodes), MostShunned)] {
+		others = append(others, corev1.NodeSelectorRequirement{
+			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpNotIn, Values: []string{name},
+		})
+	}
+	preferred := &nodeAffinity(spec).PreferredDuringSchedulingIgnoredDuringExecution
+	*preferred = append(*preferred, corev1.PreferredSchedulingTerm{
+		Weight: 100, Preference: corev1.NodeSelectorTerm{MatchFields: others},
+	})
+}
+
 // restrictNodes narrows every alternative of the pod's required node affinity.
 func restrictNodes(spec *corev1.PodSpec, narrow func(*corev1.NodeSelectorTerm)) {
 	required := &nodeAffinity(spec).RequiredDuringSchedulingIgnoredDuringExecution

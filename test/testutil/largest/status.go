@@ -78,7 +78,7 @@ func Status() v1alpha1.ElasticTrainingJobStatus {
 	}
 	for i := range v1alpha1.MaxAvoidedNodes {
 		st.AvoidedNodes = append(st.AvoidedNodes, v1alpha1.AvoidedNode{
-			Name: fmt.Sprintf("ip-10-11-12-%d.eu-central-1.compute.internal", i), Worker: 4095, Time: at, Rejections: 9,
+			Name: fmt.Sprintf("ip-10-11-12-%d.eu-central-1.compute.internal", i), Worker: 4095, Time: at, Rejections: 9, Failed: true,
 			Reason: "UnexpectedAdmissionError", Message: sentence, Until: &at,
 		})
 	}
