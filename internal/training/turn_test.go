@@ -35,7 +35,8 @@ func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 			" The job starts by itself when enough is released."},
 		"one behind": {
 			blocked: admission.Blocked{
-				Limit: limit, User: "alice", Used: 3000, Asked: 2000, Place: 2, Behind: types.NamespacedName{Namespace: "ads", Name: "x"},
+				Limit: limit, User: "alice", Used: 3000, Asked: 2000, Place: 2,
+				Behind: admission.Key{NamespacedName: types.NamespacedName{Namespace: "ads", Name: "x"}},
 			},
 			message: says + " Position 2 in the queue for this limit, after ads/x.",
 		},
