@@ -79,6 +79,16 @@ func TestAHangIsToldUntilTheNextStep(t *testing.T) {
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 }
 
+func TestAHangNamesWorkersOnDoubtedNodes(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 2).trains().reports(v1alpha1.StallTell, 420).settle()
+	node := w.doubt(1)
+	w.hang().settle()
+	g.Expect(w.stalled()).To(And(ContainSubstring("Worker 1 is on node "+node+", where more workers failed than chance explains."),
+		Not(ContainSubstring("All workers look alive"))))
+	g.Expect(w.status().AvoidedNodes).To(BeEmpty(), "a hang is no failure of that worker")
+}
+
 func TestAHangRestartsTheTrainingWithinItsBudget(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2).trains().reports(v1alpha1.StallRestart, 420)

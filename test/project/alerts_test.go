@@ -168,6 +168,19 @@ func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
 			{"as always", []string{`tideline_evictions_total{reason="scheduler"} 0+10x1440`}, 1440, ""},
 			{"a rack is lost", []string{`tideline_evictions_total{reason="node_lost"} 0x1435 64x5`}, 1440, `{reason="node_lost"}`},
 		},
+		"TidelineTrainingStalled": {
+			{"it trains", []string{stalledOf + " 0x60"}, 60, ""},
+			{"it goes on after a while", []string{stalledOf + " 1x10 0x50"}, 60, ""},
+			{"it hangs", []string{stalledOf + " 0x10 1x50"}, 60, `{name="ctr", namespace="ads", queue="ads"}`},
+		},
+		"TidelineGoodputLow": {
+			{"most is kept", goodput("0+600x1600", "0+400x1600", "0x1600"), 1600, ""},
+			{"none says that it saves", goodput("0+600x1600", "0x1600", "0x1600"), 1600, ""},
+			{"little was held", goodput("0+6x1600", "0+1x1600", "0+4x1600"), 1600, ""},
+			{"most is lost", goodput("0+600x1600", "0+200x1600", "0+300x1600"), 1600, `{queue="ads"}`},
+			{"all is lost", goodput("0+600x1600", "0x1600", "0+500x1600"), 1600, `{queue="ads"}`},
+			{"much time goes by without steps", goodput("0+600x1600", "0+200x1600", "0x1600"), 1600, `{queue="ads"}`},
+		},
 		"TidelineNodeSuspected": {
 			{"it is only shunned", []string{`tideline_suspect_nodes{level="shunned"} 3x60`, `tideline_suspect_nodes{level="accused"} 0x60`},
 				60, ""},
@@ -258,5 +271,17 @@ func atCap(used, waiting int, reason string) []string {
 	return []string{
 		of("used", used), of("capability", 8),
 		fmt.Sprintf(`tideline_profile_jobs{profile="ads",state="waiting",reason=%q} %dx60`, reason, waiting),
+	}
+}
+
+// stalledOf is whether a training takes no steps.
+const stalledOf = `tideline_training_stalled{namespace="ads",name="ctr",queue="ads"}`
+
+// goodput are the GPU-seconds of a queue: held, kept and lost.
+func goodput(held, kept, lost string) []string {
+	return []string{
+		`tideline_training_gpu_seconds_total{queue="ads"} ` + held,
+		`tideline_training_kept_gpu_seconds_total{queue="ads"} ` + kept,
+		`tideline_training_lost_gpu_seconds_total{queue="ads"} ` + lost,
 	}
 }

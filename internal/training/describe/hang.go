@@ -2,6 +2,7 @@ package describe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,9 @@ func HangWords(s *jobstate.State) string {
 			suspects = append(suspects, fmt.Sprintf("worker %d is on node %s, which does not answer", w.Index, w.Node))
 		case !w.Ready && w.Index < s.Minimum:
 			suspects = append(suspects, fmt.Sprintf("worker %d on node %s is not ready", w.Index, w.Node))
+		case slices.Contains(s.Doubted, w.Node):
+			suspects = append(suspects, fmt.Sprintf("worker %d is on node %s, where more workers failed than chance explains",
+				w.Index, w.Node))
 		}
 	}
 	const most = 4
