@@ -58,6 +58,13 @@ var kinds = []kind{
 		},
 	},
 	{
+		mpiVersion.WithKind(mpiKind),
+		func() runtime.Object { return &MPIJob{} },
+		func(o runtime.Object, _ *references) (*v1alpha1.ElasticTrainingJob, []Note) {
+			return FromMPIJob(o.(*MPIJob))
+		},
+	},
+	{
 		trainerVersion.WithKind(trainJobKind),
 		func() runtime.Object { return &TrainJob{} },
 		func(o runtime.Object, refs *references) (*v1alpha1.ElasticTrainingJob, []Note) {

@@ -224,8 +224,8 @@ var variable = regexp.MustCompile(
 type wording struct {
 	// variables that are not set any more: the first group of a match is their name. Nil looks for none.
 	variables *regexp.Regexp
-	// instead says where to find what they said, and do what to do.
-	instead, do string
+	// absent says that they are not, by default that they are not set; instead where to find what they said, and do what to do.
+	absent, instead, do string
 	// hosts are names by which pods found each other. Nil looks for none.
 	hosts *regexp.Regexp
 	// newHosts is the end of a sentence about their names now.
@@ -256,7 +256,7 @@ func (d *draft) wordsOf(where string, container *corev1.Container, w wording) {
 	look := func(path, word string) {
 		if w.variables != nil {
 			if found := w.variables.FindStringSubmatch(word); found != nil {
-				d.note(path, word, found[1]+" is not set in the container: "+w.instead, w.do)
+				d.note(path, word, found[1]+cmp.Or(w.absent, " is not set in the container: ")+w.instead, w.do)
 			}
 		}
 		if w.hosts != nil && w.hosts.MatchString(word) {

@@ -107,6 +107,10 @@ func TestPageHasEveryFieldOfTrainJob(t *testing.T) {
 		fieldsOf("", TrainingRuntimeSpec{}), fieldsOf("mlPolicy.", MLPolicy{}), fieldsOf("template.spec.", JobSetSpec{})))
 }
 
+func TestPageHasEveryFieldOfMPIJob(t *testing.T) {
+	hasEveryField(t, "fields: MPIJob", fieldsOf("", MPIJobSpec{}))
+}
+
 func TestPageHasEveryPluginOfVolcano(t *testing.T) {
 	known := append(sortedKeys(foreign), pluginEnv, pluginSvc, pluginSSH, pluginMPI, pluginPyTorch)
 	var listed []string

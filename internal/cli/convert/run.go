@@ -20,10 +20,10 @@ import (
 )
 
 const long = `Reads PyTorchJobs (kubeflow.org/v1, as training-operator 1.9 knows them), Volcano's Jobs (batch.volcano.sh/v1alpha1,
-Volcano 1.15) and TrainJobs (trainer.kubeflow.org/v1alpha1, Trainer 2.3, with their runtimes) and prints ElasticTrainingJobs.
-What could not be carried over, or means something else now, is said on standard error, one line each; a job that Tideline
-cannot express is refused. Files may hold several documents, and lists as kubectl prints them. Nothing is read from, or
-written to, a cluster.
+Volcano 1.15), MPIJobs (kubeflow.org/v2beta1, MPI operator 0.8) and TrainJobs (trainer.kubeflow.org/v1alpha1, Trainer 2.3,
+with their runtimes), and prints ElasticTrainingJobs. What could not be carried over, or means something else now, is said on
+standard error, one line each; a job that Tideline cannot express is refused. Files may hold several documents, and lists as
+kubectl prints them. Nothing is read from, or written to, a cluster.
 
 Exit code: 0 when every document was converted; 1 when one was not, or when the API server will refuse the result; 2 when
 the command is wrong.`

@@ -29,8 +29,8 @@ type trainJob struct {
 }
 
 // FromTrainJob returns the ElasticTrainingJob that trains as a TrainJob of that runtime does: one whose pods are alike, by
-// torchrun, JAX or no framework. The notes say what is not carried over or means something else. Without an ElasticTrainingJob, each note
-// says what keeps the TrainJob from being converted. Neither argument is changed.
+// torchrun, JAX or no framework. The notes say what is not carried over or means something else. Without an
+// ElasticTrainingJob, each note says what keeps the TrainJob from being converted. Neither argument is changed.
 func FromTrainJob(job *TrainJob, runtime *TrainingRuntime) (*v1alpha1.ElasticTrainingJob, []Note) {
 	c := &trainJob{
 		draft: newDraft("trainer", trainJobKind), in: copyOf(job), runtime: copyOf(runtime),

@@ -293,7 +293,7 @@ func TestRuntimesAreResolved(t *testing.T) {
 		"with a field unheard of": {strings.Replace(torchRuntime, "torch: {}", "tf: {}", 1), `unknown field "spec.mlPolicy.tf"`, 1},
 		"of another version":      {strings.Replace(torchTrainJob, "v1alpha1", "v1", 1), "/v1alpha1) is converted; write it", 1},
 		"for a job of odd fields": {strings.Replace(torchTrainJob, "numNodes", "nodes", 1), `unknown field "spec.trainer.nodes"`, 1},
-		"of another group":        {strings.Replace(byOwn, "    kind: T", "    apiGroup: x.io\n    kind: T", 1), "runtimeRef.apiGroup", 1},
+		"of another group":        {strings.Replace(byOwn, "    kind", "    apiGroup: x.io\n    kind", 1), "runtimeRef.apiGroup", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
