@@ -59,9 +59,7 @@ func (r *Reconciler) writeStatus(
 		return false, nil
 	}
 	key := types.NamespacedName{Name: object.Name}
-	updated := object.DeepCopy()
-	updated.Status = d.Status
-	err = r.applier.PatchStatus(ctx, key, object, updated)
+	err = r.applier.PatchStatus(ctx, key, object, &object.Status, &d.Status)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return true, r.applier.CatchUp(ctx, key, object, &v1alpha1.CostReport{})

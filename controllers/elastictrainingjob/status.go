@@ -71,9 +71,7 @@ func (r *Reconciler) writeWhenDue(
 	if wait := pace.TimeToWait(noticed, written, now); wait > 0 {
 		return wait, nil
 	}
-	updated := o.Job.DeepCopy()
-	updated.Status = *wanted
-	if err := r.applier.PatchStatus(ctx, key, o.Job, updated); err != nil {
+	if err := r.applier.PatchStatus(ctx, key, o.Job, &o.Job.Status, wanted); err != nil {
 		return 0, err
 	}
 	r.pacer.NoteWrite(key, now)

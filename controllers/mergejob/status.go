@@ -64,9 +64,7 @@ func (r *Reconciler) writeWhenDue(
 	if wait := pace.TimeToWait(noticed, written, now); wait > 0 {
 		return wait, nil
 	}
-	updated := job.DeepCopy()
-	updated.Status = *wanted
-	if err := r.applier.PatchStatus(ctx, pool, job, updated); err != nil {
+	if err := r.applier.PatchStatus(ctx, pool, job, &job.Status, wanted); err != nil {
 		return 0, err
 	}
 	r.pacer.NoteWrite(key, now)

@@ -49,9 +49,7 @@ func (r *Reconciler) writeWhenDue(ctx context.Context, d *quota.ProfileDecision,
 	if wait := quota.HoldBack(pace, written, now); wait > 0 {
 		return wait, nil
 	}
-	updated := d.Profile.DeepCopy()
-	updated.Status = d.Status
-	err := r.applier.PatchStatus(ctx, all, d.Profile, updated)
+	err := r.applier.PatchStatus(ctx, all, d.Profile, &d.Profile.Status, &d.Status)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return kube.StaleInterval, r.applier.CatchUp(ctx, all, d.Profile, &v1alpha1.ResourceQuotaProfile{})

@@ -2,9 +2,11 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -68,14 +70,44 @@ func (a Applier) Apply(ctx context.Context, key types.NamespacedName, content ma
 	return a.Writes.NoteWrite(key, written)
 }
 
-// PatchStatus writes the status of updated, a copy of object that differs only in its status. It sends the resource version, so
-// that an operator with an old view overwrites nothing.
-func (a Applier) PatchStatus(ctx context.Context, key types.NamespacedName, object, updated client.Object) error {
-	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
-	if err := a.Client.Status().Patch(ctx, updated, patch); err != nil {
+// PatchStatus has the status of an object, which was one value, be another. It sends the resource version, so that an operator
+// with an old view overwrites nothing. Neither what is sent nor the answer has more of the object than that: a spec may be large.
+func (a Applier) PatchStatus(ctx context.Context, key types.NamespacedName, object client.Object, was, wanted any) error {
+	content, err := statusPatch(object.GetResourceVersion(), was, wanted)
+	if err != nil {
+		return fmt.Errorf("compare the statuses of %T: %w", object, err)
+	}
+	gvk, err := a.Client.GroupVersionKindFor(object)
+	if err != nil {
+		return fmt.Errorf("patch the status of %T: %w", object, err)
+	}
+	answer := &metav1.PartialObjectMetadata{
+		ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()},
+	}
+	answer.SetGroupVersionKind(gvk)
+	if err := a.Client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, content)); err != nil {
 		return err
 	}
-	return a.Writes.NoteWrite(key, updated)
+	return a.Writes.NoteVersion(key, gvk, answer.ResourceVersion)
+}
+
+// statusPatch is a merge patch (RFC 7386) from one status to another.
+func statusPatch(version string, was, wanted any) ([]byte, error) {
+	from, err := json.Marshal(was)
+	if err != nil {
+		return nil, err
+	}
+	to, err := json.Marshal(wanted)
+	if err != nil {
+		return nil, err
+	}
+	status, err := jsonpatch.CreateMergePatch(from, to)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]string{"resourceVersion": version}, "status": json.RawMessage(status),
+	})
 }
 
 // CatchUp keeps a key from being reconciled until the cache is as new as the API server. Call it when a refused write shows

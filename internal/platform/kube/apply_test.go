@@ -2,9 +2,11 @@ package kube
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
@@ -79,4 +82,29 @@ func TestAJobThatChangedMeanwhileIsLeftAloneUntilTheCacheKnows(t *testing.T) {
 			g.Expect(a.Writes.HasSeenAll(t.Context(), key)).To(Equal(c.goesOn))
 		})
 	}
+}
+
+func TestAStatusIsPatchedWithoutTheRestOfTheObject(t *testing.T) {
+	g := NewWithT(t)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "p", ResourceVersion: "7"}}
+	pod.Spec.NodeName = strings.Repeat("n", 1000)
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Message: "waits", Reason: "Stays"}
+	wanted := pod.Status.DeepCopy()
+	wanted.Phase, wanted.Message = corev1.PodRunning, ""
+	var sent string
+	var answer client.Object
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(
+		_ context.Context, _ client.Client, sub string, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption,
+	) error {
+		content, err := patch.Data(o)
+		sent, answer = sub+" "+string(content), o
+		o.SetResourceVersion("8")
+		return err
+	}}).Build()
+	a := Applier{Creator: Creator{Client: c}, Writes: NewWrites(nil, c.Scheme())}
+	g.Expect(a.PatchStatus(t.Context(), types.NamespacedName{Name: "owner"}, pod, &pod.Status, wanted)).To(Succeed())
+	g.Expect(sent).To(Equal(`status {"metadata":{"resourceVersion":"7"},"status":{"message":null,"phase":"Running"}}`))
+	g.Expect(answer).To(BeAssignableToTypeOf(&metav1.PartialObjectMetadata{}), "and the API server answers with no more")
+	g.Expect(a.Writes.recordOf(types.NamespacedName{Name: "owner"}).written).To(HaveKeyWithValue(
+		corev1.SchemeGroupVersion.WithKind("Pod"), write{kind: &corev1.Pod{}, version: "8"}))
 }

@@ -38,8 +38,9 @@ type unseen struct {
 	deleted map[types.UID]client.Object
 }
 
+// write is the last one of a kind. kind is an empty object: what was written may be large.
 type write struct {
-	object  client.Object
+	kind    client.Object
 	version string
 }
 
@@ -54,15 +55,30 @@ func (w *Writes) NoteWrite(owner types.NamespacedName, o client.Object) error {
 	if err != nil {
 		return fmt.Errorf("note a write of %T: %w", o, err)
 	}
+	return w.NoteVersion(owner, gvk, o.GetResourceVersion())
+}
+
+// NoteVersion is [Writes.NoteWrite] for an object of which only the new resource version is at hand.
+func (w *Writes) NoteVersion(owner types.NamespacedName, gvk schema.GroupVersionKind, version string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	u := w.recordOf(owner)
-	if last, ok := u.written[gvk]; ok {
-		if order, err := resourceversion.CompareResourceVersion(last.version, o.GetResourceVersion()); err == nil && order >= 0 {
+	last, known := u.written[gvk]
+	if known {
+		if order, err := resourceversion.CompareResourceVersion(last.version, version); err == nil && order >= 0 {
 			return nil
 		}
+	} else {
+		object, err := w.scheme.New(gvk)
+		if err != nil {
+			return fmt.Errorf("note a write of %s: %w", gvk.Kind, err)
+		}
+		if last.kind, known = object.(client.Object); !known {
+			return fmt.Errorf("%s is no kind of objects", gvk.Kind)
+		}
 	}
-	u.written[gvk] = write{object: o, version: o.GetResourceVersion()}
+	last.version = version
+	u.written[gvk] = last
 	return nil
 }
 
@@ -103,17 +119,17 @@ func (w *Writes) HasSeenAll(ctx context.Context, owner types.NamespacedName) (bo
 }
 
 func (w *Writes) sawVersion(ctx context.Context, last write) (bool, error) {
-	informer, err := w.cache.GetInformer(ctx, last.object)
+	informer, err := w.cache.GetInformer(ctx, last.kind)
 	if err != nil {
-		return false, fmt.Errorf("get the cache of %T: %w", last.object, err)
+		return false, fmt.Errorf("get the cache of %T: %w", last.kind, err)
 	}
 	shared, ok := informer.(toolscache.SharedIndexInformer)
 	if !ok {
-		return false, fmt.Errorf("the cache of %T does not tell its resource version", last.object)
+		return false, fmt.Errorf("the cache of %T does not tell its resource version", last.kind)
 	}
 	order, err := resourceversion.CompareResourceVersion(shared.GetStore().LastStoreSyncResourceVersion(), last.version)
 	if err != nil {
-		return false, fmt.Errorf("compare resource versions of %T: %w", last.object, err)
+		return false, fmt.Errorf("compare resource versions of %T: %w", last.kind, err)
 	}
 	return order >= 0, nil
 }
