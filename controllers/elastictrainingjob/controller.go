@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -42,7 +41,6 @@ import (
 	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
-	"github.com/tideline-io/tideline/internal/training/suspicion"
 	"github.com/tideline-io/tideline/internal/usage/collector"
 	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
@@ -195,15 +193,7 @@ func (r *Reconciler) followTrainings(ctx context.Context, mgr ctrl.Manager) erro
 // judgeNodes makes ready to hold against nodes that workers fail on them.
 func (r *Reconciler) judgeNodes(mgr ctrl.Manager) error {
 	r.suspects = newSuspects(r.now)
-	r.suspects.tell = func(ctx context.Context, s suspicion.Suspect) {
-		words := suspectWords(s)
-		log.FromContext(ctx).Info("Node suspected", "node", s.Node, "why", words)
-		node := &corev1.Node{}
-		if err := r.client.Get(ctx, client.ObjectKey{Name: s.Node}, node, client.UnsafeDisableDeepCopy); err != nil {
-			return // It is gone.
-		}
-		r.recorder.Eventf(node.DeepCopy(), nil, corev1.EventTypeWarning, v1alpha1.EventNodeSuspected, "Judge", "%s", words)
-	}
+	r.suspects.tell = r.accuse
 	if err := ctrlmetrics.Registry.Register(r.suspects); err != nil {
 		return fmt.Errorf("register the metrics of nodes: %w", err)
 	}

@@ -26,8 +26,8 @@ const judgeEvery = 10 * time.Second
 // suspects hold against nodes that workers fail on them, in memory. Only the operator that reconciles has any.
 type suspects struct {
 	now func() time.Time
-	// tell tells the administrator of a node that is accused.
-	tell func(context.Context, suspicion.Suspect)
+	// tell tells the administrator of a node that is accused; false to be called again.
+	tell func(context.Context, suspicion.Suspect) (done bool)
 
 	mu       sync.Mutex
 	evidence *suspicion.Evidence
@@ -126,9 +126,18 @@ func (s *suspects) judge(ctx context.Context) error {
 		case <-ticker.C:
 		}
 		for _, accused := range s.findAccused() {
-			s.tell(ctx, accused)
+			if !s.tell(ctx, accused) {
+				s.tellAgain(accused.Node)
+			}
 		}
 	}
+}
+
+// tellAgain has the administrator be told of a node that is still accused when nodes are judged next.
+func (s *suspects) tellAgain(node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.told, node)
 }
 
 // findAccused judges all nodes, and returns those that the administrator has yet to be told of.

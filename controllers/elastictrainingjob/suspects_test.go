@@ -50,6 +50,8 @@ func TestTheAdministratorIsToldOfANodeOnce(t *testing.T) {
 		ContainSubstring("kubectl taint node bad tideline.io/suspect=failures:NoSchedule")))
 	c.pass(judgeEvery)
 	g.Expect(s.findAccused()).To(BeEmpty(), "once")
+	s.tellAgain("bad")
+	g.Expect(s.findAccused()).To(HaveLen(1), "that could not be told")
 	g.Expect(testutil.CollectAndCompare(s, strings.NewReader(`
 # HELP tideline_suspect_nodes Nodes on which more workers fail than chance explains, by what follows from it.
 # TYPE tideline_suspect_nodes gauge

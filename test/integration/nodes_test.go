@@ -9,6 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -80,6 +82,27 @@ var _ = Describe("A node at fault", func() {
 		Expect(s.Worker("b", 0).Spec.NodeName).To(Equal(s.Node(1)), "elsewhere")
 		s.Submit(s.Job("c").Range(2, 2))
 		Eventually(s.Fetch("c")).Should(testutil.Train(2), "C needs room on both, and has it")
+	})
+
+	It("gets the taint of suspects from the operator, which may change no more of it", func() {
+		s := newScenario("taints", 1)
+		grant(s, "node-taints")
+		operator, err := s.As("system:serviceaccount:tideline-system:tideline-controller-manager")
+		Expect(err).NotTo(HaveOccurred(), "the operator's account is connected")
+		change := func(patch string) error {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Node(0)}}
+			return operator.Patch(s.Context(), node, client.RawPatch(types.MergePatchType, []byte(patch)))
+		}
+		refused := MatchError(ContainSubstring("changes no more of a node than the taint tideline.io/suspect"))
+		tries := 0
+		Eventually(func() error {
+			tries++
+			return change(fmt.Sprintf(`{"metadata":{"labels":{"by-the-operator":"%d"}}}`, tries))
+		}).Should(refused, "the policy is in effect")
+		Expect(change(`{"metadata":{"annotations":{"a":"b"}}}`)).To(refused)
+		Expect(change(`{"spec":{"unschedulable":true}}`)).To(refused)
+		Expect(change(`{"spec":{"taints":[{"key":"other","effect":"NoExecute"}]}}`)).To(refused)
+		Expect(change(`{"spec":{"taints":[{"key":"tideline.io/suspect","value":"failures","effect":"NoSchedule"}]}}`)).To(Succeed())
 	})
 
 	It("that does not answer is named, and its pods are deleted by force if the user wants that", func() {

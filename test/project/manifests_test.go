@@ -313,6 +313,22 @@ func TestLogsAreReadOnlyWithTheComponent(t *testing.T) {
 	}
 }
 
+// Whoever changes a node decides what runs on it.
+func TestNodesAreTaintedOnlyWithTheComponent(t *testing.T) {
+	for name, want := range map[string][]string{"": {"list", "watch"}, "node-taints": {"list", "watch", "patch"}} {
+		var components, rights []string
+		if name != "" {
+			components = append(components, name)
+		}
+		for _, r := range installation(t, components...) {
+			rights = append(rights, rightsOn(t, r, "nodes")...)
+		}
+		if slices.Sort(rights); !slices.Equal(slices.Compact(rights), slices.Sorted(slices.Values(want))) {
+			t.Errorf("with component %q the operator may %v nodes, want %v", name, rights, want)
+		}
+	}
+}
+
 // rightsOn are the verbs that a role of the operator's has on a resource in all namespaces.
 func rightsOn(t *testing.T, r *resource.Resource, what string) []string {
 	t.Helper()

@@ -45,6 +45,9 @@ type Configuration struct {
 	// Reservations says how reserved room is held.
 	Reservations Reservations `json:"reservations"`
 
+	// Nodes says what follows for nodes on which workers fail.
+	Nodes Nodes `json:"nodes"`
+
 	// Concurrency is how much the operator does at a time.
 	Concurrency Concurrency `json:"concurrency"`
 	// ClientQPS is how many requests per second the operator sends at most, watches apart, from 0 to 10000; 0 for no limit but
@@ -63,6 +66,13 @@ type Configuration struct {
 	Pprof          Pprof          `json:"pprof"`
 	LeaderElection LeaderElection `json:"leaderElection"`
 	Webhooks       Webhooks       `json:"webhooks"`
+}
+
+// Nodes is what follows for nodes on which workers of several owners fail more often than chance explains.
+type Nodes struct {
+	// TaintSuspects sets the taint tideline.io/suspect=failures:NoSchedule on a node that is accused, on one node in twenty at most.
+	// The operator needs the rights of component node-taints. Default: false, which only tells the command.
+	TaintSuspects bool `json:"taintSuspects"`
 }
 
 // Reservations are how room is held for trainings to come.

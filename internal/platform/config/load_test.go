@@ -86,6 +86,7 @@ func other() *Configuration {
 		},
 		Reports:      Reports{AllowPlainMail: true, MailTimeoutSeconds: 6, MailRetrySeconds: 7},
 		Reservations: Reservations{Image: "registry.example/pause:1"},
+		Nodes:        Nodes{TaintSuspects: true},
 		Ledger:       Ledger{File: "/ledger.db", UserLabel: "user"},
 		Prometheus: Prometheus{
 			URL: "https://prometheus.example/metrics", CAFile: "/ca.crt", TokenFile: "/token", TimeoutSeconds: 5, IntervalSeconds: 600,

@@ -35,7 +35,7 @@ var wrongFiles = []struct {
 	{"an unknown field", "metricz: {}\n", []string{
 		"metricz is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, " +
 			"deviceClasses, " +
-			"health, kind, leaderElection, ledger, limits, log, merges, metrics, pprof, prometheus, reports, reservations, " +
+			"health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pprof, prometheus, reports, reservations, " +
 			"resyncPeriodSeconds, " +
 			"sharing, tiers, webhooks.",
 	}},
@@ -45,7 +45,7 @@ var wrongFiles = []struct {
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
 		`"a\nb" is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, ` +
 			"deviceClasses, " +
-			`health, kind, leaderElection, ledger, limits, log, merges, metrics, pprof, prometheus, reports, reservations, ` +
+			`health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pprof, prometheus, reports, reservations, ` +
 			`resyncPeriodSeconds, ` +
 			`sharing, tiers, webhooks.`,
 
@@ -76,7 +76,7 @@ var wrongFiles = []struct {
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
 		"Log is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, " +
 			"deviceClasses, " +
-			"health, kind, leaderElection, ledger, limits, log, merges, metrics, pprof, prometheus, reports, reservations, " +
+			"health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pprof, prometheus, reports, reservations, " +
 			"resyncPeriodSeconds, " +
 			"sharing, tiers, webhooks.",
 
@@ -347,7 +347,7 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
 			"data is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, " +
 				"deviceClasses, " +
-				"health, kind, leaderElection, ledger, limits, log, merges, metrics, pprof, prometheus, reports, reservations, " +
+				"health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pprof, prometheus, reports, reservations, " +
 				"resyncPeriodSeconds, " +
 				"sharing, tiers, webhooks.",
 
