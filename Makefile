@@ -244,8 +244,8 @@ test-install: ## Follow the documentation, upgrade and go back, crash one of two
 	@exec test/run.sh quickstart demo install image site bundle helm olm
 
 .PHONY: test-pytorchjob
-test-pytorchjob: ## Hold training-operator, built for it, and what convert makes of its jobs to their documented differences.
-	@exec test/run.sh pytorchjob
+test-pytorchjob: ## Hold training-operator, built for it, Volcano's controller, and what convert makes of their jobs to their documented differences.
+	@exec test/run.sh pytorchjob volcanojob
 
 .PHONY: e2e-node
 e2e-node: ## Train with PyTorch on a real kubelet and containerd, as root on Debian 12: 40 minutes and 6 GB the first time.

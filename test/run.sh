@@ -345,6 +345,11 @@ pytorchjob() {
 	specs pytorchjob 12m integration/pytorchjob
 }
 
+# volcanojob gives Volcano Jobs to Volcano's controller and, converted, to Tideline.
+volcanojob() {
+	specs volcanojob 12m integration/volcanojob
+}
+
 # helm installs the chart on a cluster, by Helm's own library.
 helm() {
 	local status=0 race=()
@@ -372,7 +377,7 @@ faults() {
 stage() {
 	case $1 in
 	unit | crashes | project | chart | bundle | cluster | demo | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | topology | mergeline | sizing | report | pools | jobs | soak | \
-		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm | helm)
+		ledger | requests | node | quickstart | install | image | site | pytorchjob | volcanojob | faults | olm | helm)
 		echo "== $1 tests"
 		"$1"
 		;;
