@@ -143,8 +143,9 @@ type HourCap struct {
 
 // ResourceCap is the most of one resource.
 type ResourceCap struct {
-	// Resource such as nvidia.com/gpu, cpu or memory.
+	// Resource such as nvidia.com/gpu, cpu or memory; pods counts pods.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="self == '' || self in ['cpu', 'memory', 'ephemeral-storage', 'pods'] || self.startsWith('hugepages-') || self.contains('/')",message="resource is nothing that pods hold: write cpu, memory, ephemeral-storage, pods, hugepages-SIZE, or a device such as nvidia.com/gpu"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Resource string `json:"resource"`

@@ -40,13 +40,13 @@ func (t *state) asking() asking { return askingOf(t.spec, t.job.Profile, t.p.o.C
 
 // mostPods is how many pods a run may grow to: maxReplicas, or what the caps leave.
 func (a asking) mostPods() int32 {
-	return a.limits.MostPods(a.spec.MinReplicas, a.spec.MaxReplicas, admission.MilliAmountsOf(a.each), a.model)
+	return a.limits.MostPods(a.spec.MinReplicas, a.spec.MaxReplicas, admission.HeldBy(a.each, 1), a.model)
 }
 
 // aboveCap keeps out a merge whose pods exceed a cap of its profile by themselves.
 func aboveCap(t *state) *obstacle {
 	a := t.asking()
-	limit, asked := a.limits.NeverFits(admission.MilliAmountsOf(a.core), a.model)
+	limit, asked := a.limits.NeverFits(admission.HeldBy(a.core, a.spec.MinReplicas), a.model)
 	if limit == nil {
 		return nil
 	}

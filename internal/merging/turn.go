@@ -53,17 +53,18 @@ func ClaimantOf(
 	c := &admission.Claimant{
 		Job:  admission.Key{NamespacedName: (&Job{Object: job}).Key(), Merge: true},
 		User: owner.User, Priority: tier.Priority, Standing: admission.StandingOf(profile, owner),
-		Created: job.CreationTimestamp.Time, Model: a.model, Worker: admission.MilliAmountsOf(a.each),
+		Created: job.CreationTimestamp.Time, Model: a.model, Worker: admission.HeldBy(a.each, 1),
 	}
-	core := a.core
+	core, pods := a.core, a.spec.MinReplicas
 	if runs {
 		c.Ask = fmt.Sprintf("%s/%s.%d", job.UID, st.Run.ID, st.Run.Attempt)
-		core = trainingpod.MergeCounted(a.spec, max(st.Run.MinReplicas, st.Run.MaxReplicas), cfg.Sharing)
+		pods = max(st.Run.MinReplicas, st.Run.MaxReplicas)
+		core = trainingpod.MergeCounted(a.spec, pods, cfg.Sharing)
 	} else {
 		c.Ask, c.Asks, c.Wants = turnAsk(job.UID, st), true, a.mostPods()-a.spec.MinReplicas
 		c.Since = ptr.Deref(st.QueueTime, *st.TurnTime).Time
 	}
-	c.Core, c.Accelerated = admission.MilliAmountsOf(core), cfg.AcceleratorsAmong(core) > 0
+	c.Core, c.Accelerated = admission.HeldBy(core, pods), cfg.AcceleratorsAmong(core) > 0
 	return c
 }
 
@@ -76,7 +77,7 @@ func turnAsk(uid types.UID, st *v1alpha1.MergeJobStatus) string {
 // wait behind one another, so one of them asks at a time.
 func (t *state) turnKey() string {
 	a := t.asking()
-	limits := a.limits.UserLimits(admission.MilliAmountsOf(a.core), a.model)
+	limits := a.limits.UserLimits(admission.HeldBy(a.core, a.spec.MinReplicas), a.model)
 	if len(limits) == 0 {
 		return ""
 	}

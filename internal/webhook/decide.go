@@ -190,7 +190,7 @@ func (d *Decision) checkClaims(claimed deviceclaim.Counted, rules Rules) {
 
 // checkCaps refuses a gang that exceeds a cap of the profile by itself: it could never start.
 func (d *Decision) checkCaps(limits admission.Limits, core corev1.ResourceList, model string, pods int32, rules Rules) {
-	if limit, asked := limits.NeverFits(admission.MilliAmountsOf(core), model); limit != nil {
+	if limit, asked := limits.NeverFits(admission.HeldBy(core, pods), model); limit != nil {
 		d.refuse(field.NewPath("spec", "minReplicas"), pods, limit.TooLarge(asked, rules.Profile.Name)+
 			": lower minReplicas, or ask an administrator to raise the limit")
 	}

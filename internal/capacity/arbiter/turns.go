@@ -178,8 +178,8 @@ func (t *teams) addClaimant(ctx context.Context, key types.NamespacedName, job *
 		Model:       admission.ModelOf(job.Spec.Accelerator, &job.Spec.Template.Spec, cfg.Accelerators),
 		Asks:        asks,
 		InQueue:     queue == team.profile.Name,
-		Core:        admission.MilliAmountsOf(core),
-		Worker:      admission.MilliAmountsOf(trainingpod.EachCounted(job, cfg.Sharing, claimed)),
+		Core:        admission.HeldBy(core, st.Attempt.MinReplicas),
+		Worker:      admission.HeldBy(trainingpod.EachCounted(job, cfg.Sharing, claimed), 1),
 		Accelerated: cfg.AcceleratorsAmong(core) > 0,
 		Wants:       t.surplusWanted(key, job),
 	}
@@ -264,12 +264,12 @@ func (t *teams) addPod(ctx context.Context, known *knownPod) {
 	model := t.modelOnNode(p, requests)
 	key, index, ok := t.c.workerOf(known)
 	if c := t.mergeOf(team, known); c != nil {
-		addBound(c, model, admission.MilliAmountsOf(requests)) // All pods that the run may have count already.
+		addBound(c, model, admission.HeldBy(requests, 1)) // All pods that the run may have count already.
 		return
 	}
 	if c := team.claimants[admission.Key{NamespacedName: key}]; ok && c != nil && !c.Asks {
 		if model != "" {
-			addBound(c, model, admission.MilliAmountsOf(requests))
+			addBound(c, model, admission.HeldBy(requests, 1))
 		}
 		if index >= t.c.jobs[key].Status.Attempt.MinReplicas {
 			c.Surplus = append(c.Surplus, admission.Surplus{
@@ -284,7 +284,7 @@ func (t *teams) addPod(ctx context.Context, known *knownPod) {
 	}
 	user, foreign := t.userOf(p)
 	team.others = append(team.others, admission.Use{
-		User: user, Model: model, Holds: admission.MilliAmountsOf(requests), Foreign: foreign, Leaving: p.DeletionTimestamp != nil,
+		User: user, Model: model, Holds: admission.HeldBy(requests, 1), Foreign: foreign, Leaving: p.DeletionTimestamp != nil,
 		InQueue: queue == team.profile.Name,
 	})
 }
@@ -334,7 +334,7 @@ func (team *team) addGuest(p *corev1.Pod, counted corev1.ResourceList) {
 		}
 	}
 	team.others = append(team.others, admission.Use{
-		Holds: admission.MilliAmountsOf(counted), InQueue: true, Foreign: true, Leaving: p.DeletionTimestamp != nil,
+		Holds: admission.HeldBy(counted, 1), InQueue: true, Foreign: true, Leaving: p.DeletionTimestamp != nil,
 	})
 }
 
@@ -343,8 +343,8 @@ func isFor(r *v1alpha1.ProfileReservation, c *admission.Claimant) bool {
 	return !c.Job.Merge && r.JobRef.Name == c.Job.Name && r.Owner == c.User
 }
 
-// userOf is the user that a pod counts for: the owner of its training or merge, or for other pods the user that their label
-// names.
+// userOf is the user that a pod counts for: the owner of its training or merge, or for other pods the user that they
+// name.
 func (t *teams) userOf(p *corev1.Pod) (user string, foreign bool) {
 	if owner := metav1.GetControllerOf(p); owner != nil {
 		key := types.NamespacedName{Namespace: p.Namespace, Name: owner.Name}
@@ -358,7 +358,7 @@ func (t *teams) userOf(p *corev1.Pod) (user string, foreign bool) {
 	if kind, _ := kube.OurController(p); kind != "" {
 		return p.Annotations[v1alpha1.AnnotationOwner], false // Its job is gone, but the pod still holds its room.
 	}
-	return p.Labels[t.c.arbiter.config.Ledger.UserLabel], true
+	return t.c.arbiter.config.Ledger.UserNamedBy(p), true
 }
 
 // modelOnNode is the model of accelerator that a pod has; empty for a pod without one or without a node.

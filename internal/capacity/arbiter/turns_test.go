@@ -336,3 +336,21 @@ func TestSurplusIsAllowedToWhoWouldCreateIt(t *testing.T) {
 		})
 	}
 }
+
+func TestPodsCountAtACap(t *testing.T) {
+	g := NewWithT(t)
+	s := newFixture(t)
+	s.capped(3, "")
+	profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
+	profile.Spec.Caps.PerUser[0].Resource = "pods"
+	p := notebook()
+	p.Labels, p.Annotations = nil, map[string]string{v1alpha1.AnnotationOwner: "alice@example.com"}
+	p.Spec.Containers[0].Resources.Requests = nil
+	s.objects = append(s.objects, p)
+	s.asking("ctr").Spec.Owner = "alice@example.com"
+	g.Expect(s.turn("ctr").Blocked).To(BeNil(), "a notebook without anything, and two workers")
+	second := p.DeepCopy()
+	second.Name, second.UID = "second", "second"
+	s.objects = append(s.objects, second)
+	g.Expect(s.turn("ctr").Blocked).To(HaveValue(And(HaveField("Limit.Resource", corev1.ResourcePods), HaveField("Used", int64(2000)))))
+}

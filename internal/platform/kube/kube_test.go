@@ -181,7 +181,7 @@ func TestStripPodKeepsOfAPodOfSomebodyElseWhatTheLedgerSays(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "p", Labels: map[string]string{"example.com/user": "alice", "a": "b"},
-			Annotations: map[string]string{v1alpha1.AnnotationOwner: "bob", "big": "x"},
+			Annotations: map[string]string{v1alpha1.AnnotationOwner: "bob", "big": "x", "example.com/user": "alice@example.com"},
 		},
 		Spec: corev1.PodSpec{NodeName: "n"},
 		Status: corev1.PodStatus{
@@ -204,7 +204,9 @@ func TestStripPodKeepsOfAPodOfSomebodyElseWhatTheLedgerSays(t *testing.T) {
 	}
 	stripped := strip()
 	g.Expect(stripped.Labels).To(Equal(map[string]string{"example.com/user": "alice", "a": "b"}))
-	g.Expect(stripped.Annotations).To(Equal(map[string]string{v1alpha1.AnnotationOwner: "bob"}))
+	g.Expect(stripped.Annotations).To(Equal(map[string]string{
+		v1alpha1.AnnotationOwner: "bob", "example.com/user": "alice@example.com",
+	}))
 	g.Expect(stripped.Status.Conditions).To(Equal([]corev1.PodCondition{
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: bound},
 	}))

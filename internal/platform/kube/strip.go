@@ -129,7 +129,7 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 	keepLabels(stripped, pod, userLabel)
 	for _, key := range []string{
 		groupNameKey, v1alpha1.AnnotationOwner, v1alpha1.AnnotationProgress, v1alpha1.AnnotationCheckpointRequested,
-		v1alpha1.AnnotationCheckpointDone,
+		v1alpha1.AnnotationCheckpointDone, userLabel,
 	} {
 		if value, ok := pod.Annotations[key]; ok && len(value) <= longestAnnotation {
 			stripped.Annotations = setKey(stripped.Annotations, key, value)

@@ -34,6 +34,13 @@ func MilliAmountsOf(list corev1.ResourceList) MilliAmounts {
 	return a
 }
 
+// HeldBy is what so many pods hold together, and how many they are, which no list of requests says.
+func HeldBy(list corev1.ResourceList, pods int32) MilliAmounts {
+	held := MilliAmountsOf(list)
+	held[corev1.ResourcePods] = 1000 * int64(pods)
+	return held
+}
+
 // Scope is what a limit counts.
 type Scope string
 

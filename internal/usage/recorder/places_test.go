@@ -94,7 +94,7 @@ func TestAPodKeepsTheDevicesThatItWasSeenToHave(t *testing.T) {
 	pod, other := newPod("a", claiming), newPod("b", claiming)
 	pod.UID, other.UID = "a", "b"
 	place := Place{Profile: "team-ads", Claimed: p.claimedBy(t.Context(), pod)}
-	g.Expect(IsCounted(pod, place, cfg)).To(BeTrue())
+	g.Expect(IsCounted(pod, place)).To(BeTrue())
 	g.Expect(StayOf(pod, place, cfg, noon).Resources).To(HaveKeyWithValue("nvidia.com/gpu", int64(9000)),
 		"beside the one that it requests")
 

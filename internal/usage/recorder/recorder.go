@@ -329,7 +329,7 @@ func (r *Recorder) allPods() []*corev1.Pod {
 // keepEnded keeps the end of a pod that counts, or that the ledger has as running.
 func (r *Recorder) keepEnded(ctx context.Context, pod *corev1.Pod, how end) {
 	place := r.place(ctx, pod)
-	if IsCounted(pod, place, r.config) || r.isKnown(pod.UID) {
+	if IsCounted(pod, place) || r.isKnown(pod.UID) {
 		r.keepEnd(pod.UID, how(pod, place, r.config, r.now()))
 	}
 }
@@ -378,7 +378,7 @@ func (r *Recorder) runningStays(ctx context.Context, pods []*corev1.Pod) []ledge
 			continue
 		}
 		// A pod that is already recorded counts to its end, even if its namespace has left its profile meanwhile.
-		if place := r.place(ctx, pod); IsCounted(pod, place, r.config) || r.isKnown(pod.UID) {
+		if place := r.place(ctx, pod); IsCounted(pod, place) || r.isKnown(pod.UID) {
 			stays = append(stays, StayOf(pod, place, r.config, r.now()))
 		}
 	}

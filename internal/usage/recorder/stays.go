@@ -30,16 +30,14 @@ type Place struct {
 	Claimed corev1.ResourceList
 }
 
-// IsCounted tells whether the ledger records a pod: all pods of Tideline's jobs, and in namespaces of profiles all pods with
-// an accelerator. A pod that is not bound to a node holds nothing.
-func IsCounted(pod *corev1.Pod, place Place, cfg *config.Configuration) bool {
+// IsCounted tells whether the ledger records a pod: all pods of Tideline's jobs, and all pods in namespaces of profiles. A pod that
+// is not bound to a node holds nothing.
+func IsCounted(pod *corev1.Pod, place Place) bool {
 	if pod.Spec.NodeName == "" {
 		return false
 	}
-	if kind, _ := kube.OurController(pod); kind != "" {
-		return true
-	}
-	return place.Profile != "" && acceleratorOf(cfg.Sharing.CountedWith(pod, place.Claimed), cfg) != ""
+	kind, _ := kube.OurController(pod)
+	return kind != "" || place.Profile != ""
 }
 
 // StayOf is the time that a pod has held what it asks for: until a time at which it was seen, or until it ended.
@@ -72,10 +70,10 @@ func StayOf(pod *corev1.Pod, place Place, cfg *config.Configuration, seen time.T
 	return s
 }
 
-// UserOf is the owner of a pod: the owner of its Tideline job, or the user that its label names; empty if unknown.
+// UserOf is the owner of a pod: the owner of its Tideline job, or the user that its annotation or label names; empty if unknown.
 func UserOf(pod *corev1.Pod, cfg *config.Configuration) string {
 	if kind, _ := kube.OurController(pod); kind == "" {
-		return pod.Labels[cfg.Ledger.UserLabel]
+		return cfg.Ledger.UserNamedBy(pod)
 	}
 	return pod.Annotations[v1alpha1.AnnotationOwner]
 }

@@ -92,7 +92,6 @@ func readyUntil(at time.Time) func(*corev1.Pod) {
 func deleted(pod *corev1.Pod) { pod.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }
 
 func TestWhatCounts(t *testing.T) {
-	cfg := config.DefaultConfiguration()
 	ads := Place{Profile: "ads"}
 	for name, c := range map[string]struct {
 		pod    *corev1.Pod
@@ -104,12 +103,13 @@ func TestWhatCounts(t *testing.T) {
 		"of a job, not bound":         {newPod("a", of("tideline.io/v1alpha1", "ElasticTrainingJob", "ctr"), waiting), ads, false},
 		"of others in a profile":      {newPod("a"), ads, true},
 		"of others in no profile":     {newPod("a"), Place{}, false},
-		"of others without a GPU":     {newPod("a", asks(gpu, "0"), asks("cpu", "4")), ads, false},
-		"of others, a device unknown": {newPod("a", asks(gpu, "0"), asks("example.com/npu", "1")), ads, false},
+		"of others, not bound":        {newPod("a", waiting), ads, false},
+		"of others without a GPU":     {newPod("a", asks(gpu, "0"), asks("cpu", "4")), ads, true},
+		"of others, a device unknown": {newPod("a", asks(gpu, "0"), asks("example.com/npu", "1")), ads, true},
 		"of others, AMD":              {newPod("a", asks(gpu, "0"), asks("amd.com/gpu", "1")), ads, true},
 		"of a kind of the same name":  {newPod("a", of("example.com/v1", "MergeJob", "ctr")), Place{}, false},
 	} {
-		NewWithT(t).Expect(IsCounted(c.pod, c.place, cfg)).To(Equal(c.counts), name)
+		NewWithT(t).Expect(IsCounted(c.pod, c.place)).To(Equal(c.counts), name)
 	}
 }
 
@@ -134,6 +134,22 @@ func TestStayOfAWorker(t *testing.T) {
 	merges := newPod("m", of("tideline.io/v1alpha1", "MergeJob", "ctr"), labelled("tideline.io/run", "7"),
 		labelled("tideline.io/attempt", "7-1"))
 	g.Expect(StayOf(merges, Place{}, config.DefaultConfiguration(), noon).Run).To(Equal("7"))
+}
+
+// A name with an @ is no value of a label.
+func TestTheUserOfAPodOfSomebodyElse(t *testing.T) {
+	for name, c := range map[string]struct {
+		with []func(*corev1.Pod)
+		user string
+	}{
+		"by a label":       {[]func(*corev1.Pod){labelled("tideline.io/owner", "alice")}, "alice"},
+		"by an annotation": {[]func(*corev1.Pod){annotated("tideline.io/owner", "alice@example.com")}, "alice@example.com"},
+		"by both, and the name wins": {[]func(*corev1.Pod){labelled("tideline.io/owner", "alice"),
+			annotated("tideline.io/owner", "alice@example.com")}, "alice@example.com"},
+		"by nothing": {nil, ""},
+	} {
+		NewWithT(t).Expect(UserOf(newPod("p", c.with...), config.DefaultConfiguration())).To(Equal(c.user), name)
+	}
 }
 
 // Whoever may create pods may write labels and annotations: on a pod of somebody else ours say nothing.
@@ -164,8 +180,7 @@ func TestPartsOfDevicesAreKeptAsParts(t *testing.T) {
 	cfg.Sharing = config.Sharing{{Resource: "volcano.sh/gpu-memory", CountsAs: gpu, Whole: 40960}}
 	pod := newPod("p", asks(gpu, "0"), asks("volcano.sh/gpu-memory", "10240"))
 	place := Place{Profile: "ads", Node: map[string]string{"nvidia.com/gpu.product": "A100"}}
-	g.Expect(IsCounted(pod, place, config.DefaultConfiguration())).To(BeFalse())
-	g.Expect(IsCounted(pod, place, cfg)).To(BeTrue())
+	g.Expect(IsCounted(pod, place)).To(BeTrue())
 	s := StayOf(pod, place, cfg, noon)
 	g.Expect(s.Resources).To(Equal(ledger.Resources{gpu: 250, "volcano.sh/gpu-memory": 10_240_000}))
 	g.Expect(s.Model).To(Equal("A100"))

@@ -49,7 +49,7 @@ func (r *Recorder) podChanged(ctx context.Context, old, pod *corev1.Pod) {
 			r.keepEnded(ctx, pod, StayOf)
 		}
 	case old == nil || old.Spec.NodeName == "":
-		if place := r.place(ctx, pod); IsCounted(pod, place, r.config) {
+		if place := r.place(ctx, pod); IsCounted(pod, place) {
 			r.keepBegin(pod.UID, StayOf(pod, place, r.config, r.now()))
 		}
 	}

@@ -209,13 +209,15 @@ func caps() []Case {
 			return refused("a cap in "+list+" with "+what, setting(list, "[{"+fields+"}]"), list+"[0]."+says)
 		}
 		cases = append(cases,
-			refused("33 caps in "+list, setting(list, many(33, `{"resource":"r%d","max":1}`)),
+			refused("33 caps in "+list, setting(list, many(33, `{"resource":"example.com/r%d","max":1}`)),
 				list+": Too many: 33: must have at most 32 items").blind(),
 			one("no resource", `"max":1`, "resource: Required value").blind().decoded(list+`[0].resource: Invalid value: "": `+list+
 				"[0].resource in body should be at least 1 chars long"),
 			one("an empty resource", `"resource":"","max":1`,
 				`resource: Invalid value: "": `+list+"[0].resource in body should be at least 1 chars long"),
-			one("a resource of 254 letters", `"resource":"`+strings.Repeat("r", 254)+`","max":1`,
+			one("a resource that nothing counts", `"resource":"services","max":1`, `resource: Invalid value: "services": resource is `+
+				"nothing that pods hold: write cpu, memory, ephemeral-storage, pods, hugepages-SIZE, or a device such as nvidia.com/gpu"),
+			one("a resource of 254 letters", `"resource":"`+"r/"+strings.Repeat("r", 252)+`","max":1`,
 				"resource: Too long: may not be more than 253 bytes").blind(),
 			one("no max", `"resource":"cpu"`, "max: Required value").blind().decoded(),
 			one("a negative max", `"resource":"cpu","max":"-1"`, `max: Invalid value: "-1": max must not be negative: set 0 or more`),

@@ -5,11 +5,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -28,9 +34,16 @@ var _ = Describe("Order", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		folder := GinkgoT().TempDir()
 		configuration, file := filepath.Join(folder, "configuration.yaml"), filepath.Join(folder, "ledger.db")
+		tiers, err := yaml.Marshal(map[string]any{"tiers": slices.Insert(config.DefaultTiers(), 0, config.Tier{
+			Name: "short", Priority: 900, SurplusPriority: -400, QoS: config.QoSBurstable, LongestRunSeconds: 3,
+			Sizing: config.DefaultTiers()[0].Sizing,
+		})})
+		Expect(err).NotTo(HaveOccurred())
 		Expect(os.WriteFile(configuration, []byte("apiVersion: "+config.APIVersion+"\nkind: "+config.Kind+"\nledger:\n  file: "+file+
-			"\n"), 0o600)).To(Succeed(), "there is a configuration")
-		Expect(recordUse(ctx, file, "fair", "much", 100*time.Hour)).To(Succeed(), "much has used 100 hours")
+			"\n"+string(tiers)), 0o600)).To(Succeed(), "there is a configuration")
+		for _, profile := range []string{"fair", "budget"} {
+			Expect(recordUse(ctx, file, profile, "much", 100*time.Hour)).To(Succeed(), "much has used 100 hours")
+		}
 		in = suite.Own(ctx, cluster.Options{GPUNodes: 1, GPUsPerNode: 2, SchedulePeriod: 100 * time.Millisecond},
 			"--config="+configuration)
 	})
@@ -100,6 +113,76 @@ var _ = Describe("Order", Ordered, func() {
 			running, passed = next, passed+1
 		}
 		Expect(passed).To(BeNumerically(">", 1), "seniors' went before it at first")
+		aged.DeleteJob("intern")
+		aged.DeleteJob(running)
+	})
+
+	// limited makes a team with caps, whose jobs ask for one GPU.
+	limited := func(name string, caps v1alpha1.ProfileCaps) team {
+		GinkgoHelper()
+		s := in.NewScenario(GinkgoT(), name)
+		s.Create(testutil.Profile(name).With(func(spec *v1alpha1.ResourceQuotaProfileSpec) { spec.Caps = &caps }).Obj())
+		s.Join(name)
+		return team{s}
+	}
+
+	It("behaviour 5: a user who has used up a budget waits, and others train", func() {
+		budget := limited("budget", v1alpha1.ProfileCaps{AcceleratorHours: []v1alpha1.HourCap{{
+			Window: metav1.Duration{Duration: 168 * time.Hour}, PerUser: 50,
+		}}})
+		budget.Submit(budget.job("over", 1, 1).Owner("much"))
+		Eventually(budget.Fetch("over")).Should(And(testutil.Wait(waits), HaveField("Status.Message", ContainSubstring("50"))))
+		budget.Submit(budget.job("under", 1, 1).Owner("little@example.com"))
+		Eventually(budget.Fetch("under")).Should(testutil.Train(1))
+		Consistently(budget.Fetch("over")).WithTimeout(several).Should(testutil.Wait(waits))
+		budget.DeleteJob("over")
+		budget.DeleteJob("under")
+	})
+
+	It("behaviour 5: a cap by model counts trainings that name the model, and no others", func(ctx SpecContext) {
+		nodes := &corev1.NodeList{}
+		Expect(in.Client.List(ctx, nodes)).To(Succeed())
+		for i := range nodes.Items {
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"nvidia.com/gpu.product":"A100"}}}`))
+			Expect(in.Client.Patch(ctx, &nodes.Items[i], patch)).To(Succeed())
+		}
+		model := limited("model", v1alpha1.ProfileCaps{PerUser: []v1alpha1.ResourceCap{
+			{Resource: string(testutil.GPUResource), Model: "A100", Max: resource.MustParse("1")},
+			{Resource: string(testutil.GPUResource), Model: "H100", Max: resource.MustParse("0")},
+		}})
+		on := func(name string) *testutil.JobBuilder {
+			return model.job(name, 1, 1).Owner("amy").With(func(j *v1alpha1.ElasticTrainingJob) {
+				j.Spec.Accelerator = &v1alpha1.Accelerator{Models: []string{"A100"}}
+			})
+		}
+		model.Submit(on("first"))
+		Eventually(model.Fetch("first")).Should(testutil.Train(1), "the cap on another model does not count")
+		model.Submit(on("second"))
+		Eventually(model.Fetch("second")).Should(And(testutil.Wait(waits), HaveField("Status.Message", ContainSubstring("A100"))))
+		model.DeleteJob("first")
+		Eventually(model.Fetch("second")).Should(testutil.Train(1))
+		model.DeleteJob("second")
+	})
+
+	It("behaviour 5: a cap on pods counts pods", func() {
+		pods := limited("pods", v1alpha1.ProfileCaps{PerUser: []v1alpha1.ResourceCap{{
+			Resource: string(corev1.ResourcePods), Max: resource.MustParse("1"),
+		}}})
+		pods.Submit(pods.job("first", 1, 1).Owner("amy"))
+		Eventually(pods.Fetch("first")).Should(testutil.Train(1))
+		pods.Submit(pods.job("second", 1, 1).Owner("amy"))
+		Eventually(pods.Fetch("second")).Should(And(testutil.Wait(waits), HaveField("Status.Message", ContainSubstring("pods"))))
+		pods.DeleteJob("first")
+		Eventually(pods.Fetch("second")).Should(testutil.Train(1))
+		pods.DeleteJob("second")
+	})
+
+	It("ends a training that has run for as long as its tier allows", func() {
+		short := limited("short", v1alpha1.ProfileCaps{})
+		short.Submit(short.job("long", 1, 1).Tier("short").Owner("amy"))
+		Eventually(short.Fetch("long")).Should(testutil.Train(1))
+		Eventually(short.Fetch("long")).Should(And(HaveField("Status.Phase", v1alpha1.PhaseFailed),
+			HaveField("Status.Message", ContainSubstring("as long as tier short allows"))))
 	})
 })
 
@@ -113,7 +196,7 @@ func recordUse(ctx context.Context, file, profile, user string, d time.Duration)
 	now := time.Now()
 	return l.RecordEntries(ctx, ledger.Entries{Stays: []ledger.Stay{{
 		Pod: ledger.Pod{
-			UID: "used", Namespace: profile, Name: "used", Node: "gpu-0", Profile: profile, Queue: profile, User: user,
+			UID: "used-" + profile, Namespace: profile, Name: "used", Node: "gpu-0", Profile: profile, Queue: profile, User: user,
 			Kind: "Pod", Task: "used",
 			Resources: ledger.Resources{string(testutil.GPUResource): 1000},
 		},
