@@ -61,6 +61,9 @@ func (r *Reconciler) composeMail(v *view, d ledger.Delivery) (mail.Message, erro
 	last := &v.kept[0]
 	o := r.reportOptions(v.report, int32(last.Revision))
 	o.Person = d.User
+	if d.Kind == ledger.DeliverPeople {
+		o.People = v.people.PeopleOf(d.User)
+	}
 	written, err := report.ComposeMail(*v.computed, o)
 	if err != nil {
 		return mail.Message{}, err

@@ -352,5 +352,6 @@ func TestPodsCountAtACap(t *testing.T) {
 	second := p.DeepCopy()
 	second.Name, second.UID = "second", "second"
 	s.objects = append(s.objects, second)
-	g.Expect(s.turn("ctr").Blocked).To(HaveValue(And(HaveField("Limit.Resource", corev1.ResourcePods), HaveField("Used", int64(2000)))))
+	g.Expect(s.turn("ctr").Blocked).To(HaveValue(And(
+		HaveField("Limit.Resource", corev1.ResourcePods), HaveField("Used", int64(2000)))))
 }

@@ -106,22 +106,28 @@ func Plan(r Round, now time.Time) *Decision {
 	return d
 }
 
+// paged is a page of a user, or of the people of one.
+type paged struct {
+	kind ledger.DeliveryKind
+	user string
+}
+
 // currentDeliveries returns the delivery of each recipient, including recipients whose delivery has not begun.
 func (r Round) currentDeliveries() []ledger.Delivery {
 	known := make(map[Recipient]ledger.Delivery, len(r.Deliveries))
-	paged := map[string]ledger.Delivery{} // of users who have their page, or may have it, whatever their address was
+	had := map[paged]ledger.Delivery{} // of users who have their page, or may have it, whatever their address was
 	for _, delivery := range r.Deliveries {
 		known[Recipient{delivery.Kind, delivery.User, delivery.Address}] = delivery
-		if delivery.Kind == ledger.DeliverPersonal && !r.mayBegin(delivery) && delivery.State != ledger.DeliveryRefused {
-			paged[delivery.User] = delivery
+		if delivery.Kind != ledger.DeliverReport && !r.mayBegin(delivery) && delivery.State != ledger.DeliveryRefused {
+			had[paged{delivery.Kind, delivery.User}] = delivery
 		}
 	}
 	all := make([]ledger.Delivery, 0, len(r.Recipients))
 	for _, to := range r.Recipients {
 		delivery, begun := known[to]
 		// A user whose address changed in the directory already has this period's page under the old one.
-		if !begun && to.Kind == ledger.DeliverPersonal {
-			delivery, begun = paged[to.User]
+		if !begun && to.Kind != ledger.DeliverReport {
+			delivery, begun = had[paged{to.Kind, to.User}]
 		}
 		if !begun {
 			delivery = ledger.Delivery{

@@ -18,7 +18,7 @@ type Person struct {
 	Mail string
 	// Team that the user is of; empty for none.
 	Team string
-	// Leader of the user, a user too; empty for none.
+	// Leader of the user, another user of the directory; empty for none.
 	Leader string
 }
 
@@ -26,7 +26,8 @@ type Person struct {
 type Directory map[string]Person
 
 // ParseDirectory reads a directory: for each user the fields mail, team and leader. One that is not of this form is an error,
-// which names every field that is wrong. A malformed mail address affects no other user: its user has none, and it is listed.
+// which names every field that is wrong. A malformed mail address or a leader who cannot be one affects no other user: its user
+// has none, and it is listed.
 func ParseDirectory(content []byte) (d Directory, badMails []string, err error) {
 	encoded, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
@@ -53,10 +54,70 @@ func ParseDirectory(content []byte) (d Directory, badMails []string, err error) 
 		}
 		d[user] = person
 	}
+	badMails = append(badMails, d.dropLeaders()...)
 	if err := errors.Join(wrong...); err != nil {
 		return nil, nil, err
 	}
 	return d, badMails, nil
+}
+
+// dropLeaders drops leaders who cannot be any: those whom the directory does not have, and all of a circle. It returns what was
+// wrong.
+func (d Directory) dropLeaders() (wrong []string) {
+	for _, user := range slices.Sorted(maps.Keys(d)) {
+		leader := d[user].Leader
+		why := ""
+		switch _, known := d[leader]; {
+		case leader == "":
+		case leader == user:
+			why = "is that user: name another, or leave leader out"
+		case !known:
+			why = "is not in the directory: add that user, or leave leader out"
+		case d.isAbove(user, leader):
+			why = "is led by that user, in the end: leave leader out of one of them"
+		}
+		if why == "" {
+			continue
+		}
+		wrong = append(wrong, fmt.Sprintf("user %q: leader %q %s", clip(user), clip(leader), why))
+		person := d[user]
+		person.Leader = ""
+		d[user] = person
+	}
+	return wrong
+}
+
+// isAbove tells whether a user leads another, or leads who does.
+func (d Directory) isAbove(user, other string) bool {
+	for range d {
+		if other = d[other].Leader; other == "" || other == user {
+			break
+		}
+	}
+	return other != "" && other == user
+}
+
+// PeopleOf are the users whom a user leads, and those whom they lead, in order.
+func (d Directory) PeopleOf(leader string) []string {
+	var people []string
+	for user := range d {
+		if user != leader && d.isAbove(leader, user) {
+			people = append(people, user)
+		}
+	}
+	slices.Sort(people)
+	return people
+}
+
+// leadersOf are those who lead any of the users, or lead who does, in order.
+func (d Directory) leadersOf(users []string) []string {
+	all := map[string]bool{}
+	for _, user := range users {
+		for leader := d[user].Leader; leader != "" && !all[leader]; leader = d[leader].Leader {
+			all[leader] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 func parsePerson(content json.RawMessage) (p Person, wrong []error) {

@@ -88,12 +88,13 @@ func TestDirectory(t *testing.T) {
 	g := NewWithT(t)
 	d, bad, err := ParseDirectory([]byte(`
 ann: {mail: ann@Example.com, team: ads, leader: zoe}
+zoe: {mail: zoe@example.com}
 bob: {mail: "bob@example.com\r\nBcc: eve@example.com"}
 "carol@example.com": {team: rec}
 `))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(d).To(Equal(Directory{
-		"ann": {Mail: ann, Team: "ads", Leader: "zoe"}, "bob": {}, "carol@example.com": {Team: "rec"},
+		"ann": {Mail: ann, Team: "ads", Leader: "zoe"}, "bob": {}, "zoe": {Mail: zoe}, "carol@example.com": {Team: "rec"},
 	}))
 	g.Expect(bad).To(HaveExactElements(
 		HavePrefix(`user "bob": mail `), HavePrefix(`user "carol@example.com": mail "" is not an address`)))

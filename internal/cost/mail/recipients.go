@@ -8,7 +8,8 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
-// ResolveRecipients are who gets a report: its list, and, if personal, each of the users who are in it. Missing are those users
+// ResolveRecipients are who gets a report: its list, and, if personal, each of the users who are in it, and
+// those who lead any of them. Missing are those users
 // that the directory does not know, or has no address of; bad says which of the list are no addresses. All are in order, and
 // none twice; addresses are in the form of [ParseAddress].
 func ResolveRecipients(
@@ -29,6 +30,15 @@ func ResolveRecipients(
 			missing = append(missing, user)
 		default:
 			all = append(all, delivery.Recipient{Kind: ledger.DeliverPersonal, User: user, Address: d[user].Mail})
+		}
+	}
+	if personal {
+		for _, leader := range d.leadersOf(users) {
+			if d[leader].Mail == "" {
+				missing = append(missing, leader)
+				continue
+			}
+			all = append(all, delivery.Recipient{Kind: ledger.DeliverPeople, User: leader, Address: d[leader].Mail})
 		}
 	}
 	slices.SortFunc(all, func(a, b delivery.Recipient) int {

@@ -24,7 +24,7 @@ func (v *viewer) largestSaving() (finding, cost.Key) {
 			"What can be saved is unknown, because there are no metrics of use.", "Check that Prometheus is configured and answers.",
 		}, cost.Key{}
 	}
-	if v.options.Person != "" {
+	if v.options.isPersonal() {
 		task := largestRow(tasks, recoverableOf)
 		if task == nil {
 			return finding{"You requested no more than you need.", "There is nothing to do."}, cost.Key{}

@@ -101,7 +101,7 @@ func MailSubject(r cost.Report, o Options) string {
 	m := moneyOf(r.Currency)
 	begin := "Tideline " + text.ClipLine(o.Name, 40)
 	if o.Person != "" {
-		begin = "What " + text.ClipLine(o.Person, 40) + " used"
+		begin = o.whose(text.ClipLine(o.Person, 40))
 	}
 	if o.Revision > 1 {
 		begin += " (corrected)"

@@ -6,6 +6,7 @@ package report
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/tideline-io/tideline/internal/cost"
 )
@@ -36,6 +37,19 @@ type Options struct {
 	Top int
 	// Person makes a personal report with this user's figures only. Empty for the whole report.
 	Person string
+	// People, with Person, are those whom that user leads: the report has their figures in place of the user's own.
+	People []string
+}
+
+// isPersonal tells whether a report is of the person alone who reads it.
+func (o *Options) isPersonal() bool { return o.Person != "" && len(o.People) == 0 }
+
+// whose says whose figures a report has that is not whole, as in "What alice used".
+func (o *Options) whose(clipped string) string {
+	if len(o.People) > 0 {
+		return "What the people of " + clipped + " used"
+	}
+	return "What " + clipped + " used"
 }
 
 func (o Options) withDefaults() Options {
@@ -50,6 +64,9 @@ func (o Options) withDefaults() Options {
 	if o.Person != "" {
 		o.GroupBy = []cost.Dimension{cost.ByTask}
 	}
+	if len(o.People) > 0 {
+		o.GroupBy = []cost.Dimension{cost.ByUser, cost.ByTask}
+	}
 	return o
 }
 
@@ -57,30 +74,35 @@ func (o Options) withDefaults() Options {
 func applyOptions(r cost.Report, o Options) (cost.Report, Options) {
 	o = o.withDefaults()
 	if o.Person != "" {
-		r = personalReport(r, o.Person)
+		people := []string{o.Person}
+		if len(o.People) > 0 {
+			people = o.People
+		}
+		r = reportOfPeople(r, people)
 	}
 	return r, o
 }
 
-// personalReport is what a report says of one person. It is made of what is theirs, and nothing is taken away from the whole:
-// what a report learns to say later is not in it by itself. Tasks are in it that only they have.
-func personalReport(r cost.Report, user string) cost.Report {
+// reportOfPeople is what a report says of some people. It is made of what is theirs, and nothing is taken away from the whole:
+// what a report learns to say later is not in it by itself. Tasks are in it that only one of them has.
+func reportOfPeople(r cost.Report, people []string) cost.Report {
 	mine := cost.Report{Period: r.Period, Currency: r.Currency, By: map[cost.Dimension][]cost.Row{}}
-	rest := cost.Row{Key: cost.Key{User: user}}
 	for _, row := range r.By[cost.ByUser] {
-		if row.Key.User == user {
-			mine.By[cost.ByUser] = append(mine.By[cost.ByUser], row)
-			mine.Total, rest = row, row
+		if !slices.Contains(people, row.Key.User) || row.Key.User == "" {
+			continue
 		}
+		mine.By[cost.ByUser] = append(mine.By[cost.ByUser], row)
+		own, rest := ownedBy(r.By[cost.ByTask], row.Key.User), row
+		for _, task := range own {
+			rest = subtractPart(rest, task)
+		}
+		if rest.Cost.IsPositive() {
+			rest.Key = cost.Key{User: row.Key.User, Task: sharedTasks}
+			own = append(own, rest)
+		}
+		mine.By[cost.ByTask] = append(mine.By[cost.ByTask], own...)
 	}
-	mine.By[cost.ByTask] = ownedBy(r.By[cost.ByTask], user)
-	for _, row := range mine.By[cost.ByTask] {
-		rest = subtractPart(rest, row)
-	}
-	if rest.Cost.IsPositive() {
-		rest.Key = cost.Key{User: user, Task: sharedTasks}
-		mine.By[cost.ByTask] = append(mine.By[cost.ByTask], rest)
-	}
+	mine.Total = totalOf(mine.By[cost.ByUser], people)
 	// Shares are of their own: what they paid and their share in the whole would tell the whole.
 	mine.Total.Share = ratioOf(mine.Total.Cost, mine.Total.Cost)
 	for _, rows := range mine.By {
@@ -92,6 +114,27 @@ func personalReport(r cost.Report, user string) cost.Report {
 		mine.Before = &cost.Total{Cost: *before}
 	}
 	return mine
+}
+
+// totalOf is the sum of the rows of some people; the row itself of one.
+func totalOf(rows []cost.Row, people []string) cost.Row {
+	switch {
+	case len(rows) == 1:
+		return rows[0]
+	case len(people) == 1:
+		return cost.Row{}
+	}
+	each := make([]*cost.Row, len(rows))
+	for i := range rows {
+		each[i] = &rows[i]
+	}
+	sum := sumRows(each)
+	for _, row := range each {
+		sum.AcceleratorHours = sum.AcceleratorHours.Add(row.AcceleratorHours)
+		sum.CPUHours, sum.MemoryGiBHours = sum.CPUHours.Add(row.CPUHours), sum.MemoryGiBHours.Add(row.MemoryGiBHours)
+		sum.Runs, sum.Pods = sum.Runs+row.Runs, sum.Pods+row.Pods
+	}
+	return sum
 }
 
 // sharedTasks is the row of a person's part in tasks that are not theirs alone.

@@ -134,7 +134,7 @@ func (v *viewer) tabulate(dimension cost.Dimension, by Ranking) table {
 	}
 	for _, row := range shown {
 		l, key := v.tableLine(*row, by, scale), row.Key
-		if v.options.Person != "" {
+		if v.options.isPersonal() {
 			key.User = ""
 		}
 		l.Name, l.Detail = rowName(dimension, key)

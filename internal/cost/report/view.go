@@ -74,7 +74,7 @@ func makeView(r cost.Report, o Options) view {
 
 func (v *viewer) title() string {
 	if v.options.Person != "" {
-		return "What " + clipName(v.options.Person) + " used"
+		return v.options.whose(clipName(v.options.Person))
 	}
 	if v.options.Name == "" {
 		return "What the cluster cost"
@@ -203,7 +203,11 @@ func (v *viewer) viewNotes() []string {
 			list = append(list, formatPercent(u)+" of the time is on days on which the end of a pod is a guess, because no "+
 				"operator was running.")
 		}
-		list = append(list, "This page contains your figures only.")
+		whose := "your figures"
+		if !v.options.isPersonal() {
+			whose = "the figures of your people"
+		}
+		list = append(list, "This page contains "+whose+" only.")
 	}
 	return append(list, "Every amount is rounded by itself, so a sum of rounded amounts may differ in its last digits.")
 }

@@ -16,6 +16,8 @@ const (
 	DeliverReport DeliveryKind = "report"
 	// DeliverPersonal: one user's own page, to that user.
 	DeliverPersonal DeliveryKind = "personal"
+	// DeliverPeople: the page of the people whom a user leads, to that user.
+	DeliverPeople DeliveryKind = "people"
 )
 
 // DeliveryState is the state of a mail.

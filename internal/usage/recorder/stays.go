@@ -30,8 +30,8 @@ type Place struct {
 	Claimed corev1.ResourceList
 }
 
-// IsCounted tells whether the ledger records a pod: all pods of Tideline's jobs, and all pods in namespaces of profiles. A pod that
-// is not bound to a node holds nothing.
+// IsCounted tells whether the ledger records a pod: all pods of Tideline's jobs, and all pods in namespaces of profiles. A pod
+// that is not bound to a node holds nothing.
 func IsCounted(pod *corev1.Pod, place Place) bool {
 	if pod.Spec.NodeName == "" {
 		return false

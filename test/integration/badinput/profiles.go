@@ -104,6 +104,8 @@ func lists() []Case {
 		refused("idleness of months", setting("spec.idleAfter", `"721h"`),
 			`spec.idleAfter: Invalid value: "721h": idleAfter must be from 1h to 720h`).
 			decoded(`spec.idleAfter: Invalid value: "721h0m0s": idleAfter must be from 1h to 720h`),
+		refused("idleness in words", setting("spec.idleAfter", `"a day"`),
+			`spec.idleAfter: Invalid value: "a day": spec.idleAfter in body must be of type duration: "a day"`).blind().unreadable(),
 		refused("65 pools", setting(pools, many(65, `"p%d"`)), pools+": Too many: 65: must have at most 64 items").blind(),
 		refused("a pool's name of 64 letters", setting(pools, `["`+strings.Repeat("a", 64)+`"]`),
 			pools+"[0]: Too long: may not be more than 63 bytes").blind(),
