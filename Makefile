@@ -402,6 +402,12 @@ bench-fragmentation: ## Fill openb's nodes with its pods under two configuration
 	@exec nice -n 10 go run ./test/perf/fragmentation -nodes='$(OPENB)/openb_node_list_gpu_node.csv' -pods='$(OPENB)/openb_pod_list_default.csv' \
 		-commit="$$(git log -1 --format=%h -- config/volcano test/perf/fragmentation test/perf/scheduler)"
 
+.PHONY: bench-repack
+bench-repack: ## Place gangs on openb's nodes at 85 % before and after moves of surplus, and write docs/benchmarks/repack.md: OPENB; a minute.
+	@exec nice -n 10 go run ./test/perf/fragmentation -repack -nodes='$(OPENB)/openb_node_list_gpu_node.csv' \
+		-pods='$(OPENB)/openb_pod_list_default.csv' -page=docs/benchmarks/repack.md \
+		-commit="$$(git log -1 --format=%h -- internal/capacity test/perf/fragmentation)"
+
 .PHONY: bench-console
 bench-console: build ## Compare how long reconciles take without and with people who read the console, and write docs/benchmarks/console.md: ROUNDS (4); ten minutes.
 	@$(call build,bench-console,./test/perf/console)

@@ -28,6 +28,9 @@ type Answer struct {
 	Leaving Amounts
 	// Nodes is how many nodes take the gang's workers, whatever their size and however full they are.
 	Nodes int
+	// Guarantees says which other queues' guarantees bound Largest, as "ads: 4 nvidia.com/gpu"; empty where the queue's own capability
+	// does, or nothing of a queue.
+	Guarantees string
 	// QueueLimit is true if the limit of the queue, not the room on nodes, bounds Largest.
 	QueueLimit bool
 	// Ruled is true for a gang that has rules about other pods, or that other pods have rules about, so that what is free on a node
@@ -54,7 +57,7 @@ func (m *Model) Ask(g *Gang) Answer {
 	}
 	left, headroom := m.headroom(g)
 	if answer.QueueLimit = headroom < fitting; answer.QueueLimit {
-		limit = left
+		limit, answer.Guarantees = left, m.sayGuarantees(g, left)
 	}
 	answer.Largest = min(fitting, headroom)
 	answer.Fits = answer.Largest >= g.Workers

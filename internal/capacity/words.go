@@ -24,7 +24,8 @@ func (a *Answer) SayEmpty() string {
 		message += "; short of " + short
 	}
 	if a.QueueLimit {
-		message += " by the limit of its Queue"
+		limiting := a.limiting()
+		message += " by " + strings.ToLower(limiting[:1]) + limiting[1:]
 	}
 	return message + "."
 }
@@ -37,9 +38,9 @@ func (a *Answer) describeFree() string {
 	}
 	switch short := a.Short.String(); {
 	case a.QueueLimit && short == "":
-		return message + " The limit of its Queue holds it back."
+		return message + " " + a.limiting() + " holds it back."
 	case a.QueueLimit:
-		return message + " The limit of its Queue leaves it short of " + short + "."
+		return message + " " + a.limiting() + " leaves it short of " + short + "."
 	case short == "" && a.Ruled:
 		return message + " Enough is free in all, but not where its workers may be beside other pods, or in pieces too small for them."
 	case short == "":

@@ -1,6 +1,7 @@
 package training
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,8 @@ func TestRangeBeyondTheAttemptIsPending(t *testing.T) {
 	w := newSimulator(t, 2, 4).trains().scale(6).settle()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
 	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/NextAttempt"))
+	g.Expect(w.status().Summary).To(HaveSuffix(fmt.Sprintf("(%d..%d)", w.status().Attempt.MinReplicas, w.status().Attempt.MaxReplicas)),
+		"the range that holds, and not the one that is to come")
 	w.scale(4).settle()
 	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("absent"))
 }

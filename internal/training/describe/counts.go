@@ -26,11 +26,13 @@ func (d *description) countWorkers() {
 		}
 	}
 	d.Status.Accelerators = d.countGPUs(d.Status.ReadyReplicas, master)
-	d.Status.Summary = fmt.Sprintf("%d/%d (%d..%d)",
-		d.Status.ReadyReplicas, d.Status.Replicas, d.Spec.MinReplicas, d.Spec.MaxReplicas)
-	if d.Wanted != d.Spec.MaxReplicas {
-		d.Status.Summary = fmt.Sprintf("%d/%d (%d..%d, target %d)",
-			d.Status.ReadyReplicas, d.Status.Replicas, d.Spec.MinReplicas, d.Spec.MaxReplicas, d.Wanted)
+	least, most, target := d.Spec.MinReplicas, d.Spec.MaxReplicas, d.Wanted
+	if d.rangePending() {
+		least, most, target = d.Minimum, d.Maximum, d.Maximum // What the spec says holds from the next attempt on.
+	}
+	d.Status.Summary = fmt.Sprintf("%d/%d (%d..%d)", d.Status.ReadyReplicas, d.Status.Replicas, least, most)
+	if target != most {
+		d.Status.Summary = fmt.Sprintf("%d/%d (%d..%d, target %d)", d.Status.ReadyReplicas, d.Status.Replicas, least, most, target)
 	}
 }
 

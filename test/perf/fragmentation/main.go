@@ -31,7 +31,15 @@ func main() {
 	seeds := flag.Int("seeds", 5, "`number` of seeds, 2 to 8")
 	commit := flag.String("commit", "", "`commit` that results are said to be of")
 	page := flag.String("page", "docs/benchmarks/fragmentation.md", "`page` into which results are written")
+	moving := flag.Bool("repack", false, "try what moving surplus is worth, by the model alone")
 	flag.Parse()
+	if *moving {
+		if err := repackFiles(*nodes, *pods, *seeds, *commit, *page); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, "fragmentation:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(context.Background(), *nodes, *pods, *seeds, *commit, *page); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "fragmentation:", err)
 		os.Exit(1)
@@ -67,6 +75,15 @@ func run(ctx context.Context, nodesFile, podsFile string, seeds int, commit, pag
 		return err
 	}
 	return benchmark.WriteResults(page, command, tables(commit, results), nil)
+}
+
+func repackFiles(nodesFile, podsFile string, seeds int, commit, page string) error {
+	nodes, err1 := readFile(nodesFile, nodeColumns)
+	pods, err2 := readFile(podsFile, podColumns)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	return runRepack(nodes, pods, seeds, commit, page)
 }
 
 func readFile(path string, columns [3]string) ([]shape, error) {
