@@ -28,8 +28,8 @@ type Answer struct {
 	Leaving Amounts
 	// Nodes is how many nodes take the gang's workers, whatever their size and however full they are.
 	Nodes int
-	// Guarantees says which other queues' guarantees bound Largest, as "ads: 4 nvidia.com/gpu"; empty where the queue's own capability
-	// does, or nothing of a queue.
+	// Guarantees says which other queues' guarantees bound Largest, as "ads: 4 nvidia.com/gpu"; empty where the queue's own
+	// capability does, or nothing of a queue.
 	Guarantees string
 	// QueueLimit is true if the limit of the queue, not the room on nodes, bounds Largest.
 	QueueLimit bool

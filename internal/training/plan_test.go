@@ -93,7 +93,8 @@ func TestRangeBeyondTheAttemptIsPending(t *testing.T) {
 	w := newSimulator(t, 2, 4).trains().scale(6).settle()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
 	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/NextAttempt"))
-	g.Expect(w.status().Summary).To(HaveSuffix(fmt.Sprintf("(%d..%d)", w.status().Attempt.MinReplicas, w.status().Attempt.MaxReplicas)),
+	holds := w.status().Attempt
+	g.Expect(w.status().Summary).To(HaveSuffix(fmt.Sprintf("(%d..%d)", holds.MinReplicas, holds.MaxReplicas)),
 		"the range that holds, and not the one that is to come")
 	w.scale(4).settle()
 	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("absent"))

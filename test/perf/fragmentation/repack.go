@@ -66,7 +66,8 @@ func fillOf(nodes, pods []shape, seed uint64, spread bool, surplus float64) *pac
 	for float64(held) < full*float64(all) {
 		of, best := d.next(), -1
 		for i := range free {
-			if of.gpus <= free[i].gpus && room(free[i], of) > 0 && (best < 0 || (free[i].gpus < free[best].gpus) != spread && free[i].gpus != free[best].gpus) {
+			if of.gpus <= free[i].gpus && room(free[i], of) > 0 &&
+				(best < 0 || (free[i].gpus < free[best].gpus) != spread && free[i].gpus != free[best].gpus) {
 				best = i
 			}
 		}
@@ -176,7 +177,8 @@ func (p *packed) place(w waitingGang) bool {
 func runRepack(nodes, pods []shape, seeds int, commit, page string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d seeds, at commit %s.\n\n", seeds, commit)
-	b.WriteString("| pods | surplus, % of pods with GPUs | gangs of 8 GPUs | placed before | placed with moves | moves |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| pods | surplus, % of pods with GPUs | gangs of 8 GPUs | placed before | placed with moves | moves |\n" +
+		"|---|---|---|---|---|---|\n")
 	for _, spread := range []bool{false, true} {
 		for _, surplus := range surpluses {
 			for _, w := range gangsOfEight {
@@ -193,6 +195,7 @@ func runRepack(nodes, pods []shape, seeds int, commit, page string) error {
 			}
 		}
 	}
-	b.WriteString("\nMeans with 95 % intervals over the seeds. No core moved, and no surplus of a job that pauses: the run would have failed.\n")
+	b.WriteString("\nMeans with 95 % intervals over the seeds. No core moved, and no surplus of a job that pauses: the " +
+		"run would have failed.\n")
 	return benchmark.WriteResults(page, repackCommand, b.String(), nil)
 }
