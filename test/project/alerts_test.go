@@ -182,8 +182,9 @@ func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
 			{"much time goes by without steps", goodput("0+600x1600", "0+200x1600", "0x1600"), 1600, `{queue="ads"}`},
 		},
 		"TidelineNodeSuspected": {
-			{"it is only shunned", []string{`tideline_suspect_nodes{level="shunned"} 3x60`, `tideline_suspect_nodes{level="accused"} 0x60`},
-				60, ""},
+			{"it is only shunned", []string{
+				`tideline_suspect_nodes{level="shunned"} 3x60`, `tideline_suspect_nodes{level="accused"} 0x60`,
+			}, 60, ""},
 			{"one is accused", []string{`tideline_suspect_nodes{level="accused"} 0x30 1x30`}, 60, "{}"},
 		},
 		"TidelineFullModelOld": {
