@@ -6,123 +6,126 @@ import (
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
+// grower is a planner while it changes how much surplus the job has.
+type grower struct{ *planner }
+
 // growSurplus has the job grow to what it may have now.
-func (p *planner) growSurplus() {
+func (g *grower) growSurplus() {
 	// Before the core runs, surplus would compete for room without training anything.
-	if p.Maximum <= p.Minimum || !p.CoreRuns() || p.MustStop() {
+	if g.Maximum <= g.Minimum || !g.CoreRuns() || g.MustStop() {
 		return
 	}
-	if p.Surplus == nil {
-		if p.obstacle = p.QueueShut(); p.obstacle != nil {
+	if g.Surplus == nil {
+		if g.obstacle = g.QueueShut(); g.obstacle != nil {
 			return // Volcano's webhook refuses a PodGroup in a closed queue.
 		}
 	}
-	p.ensureGroup(p.Surplus, p.d.Blueprint.SurplusGroup())
-	if p.Growth().IsInSteps() {
-		p.growInStep()
+	g.ensureGroup(g.Surplus, g.d.Blueprint.SurplusGroup())
+	if g.Growth().IsInSteps() {
+		g.growInStep()
 	} else {
-		p.growAtOnce()
+		g.growAtOnce()
 	}
 }
 
 // growAtOnce creates the surplus that is missing. Workers that gave way wait for their cooldown.
-func (p *planner) growAtOnce() {
-	if pause := p.Growth().EvictionPause(); pause > 0 {
-		p.requeueAfter(pause)
+func (g *grower) growAtOnce() {
+	if pause := g.Growth().EvictionPause(); pause > 0 {
+		g.requeueAfter(pause)
 	} else {
-		p.returnEvicted()
+		g.returnEvicted()
 	}
-	p.createSurplus(p.Growth().SurplusTarget())
+	g.createSurplus(g.Growth().SurplusTarget())
 }
 
 // returnEvicted has workers that gave way created again like new ones: without their entries their indices are free.
-func (p *planner) returnEvicted() {
-	p.dropMembers(func(i int32) bool { return p.IsEvicted(i) && p.At[i] == nil && !p.HasLeft(i) })
+func (g *grower) returnEvicted() {
+	g.dropMembers(func(i int32) bool { return g.IsEvicted(i) && g.At[i] == nil && !g.HasLeft(i) })
 }
 
 // createSurplus creates missing surplus, lowest index first, until the job has this many.
-func (p *planner) createSurplus(target int32) {
-	have := p.surplus()
-	for i, missing := p.Minimum, target-have.placed-have.waiting; i < p.Maximum && missing > 0; i++ {
-		if before := len(p.d.CreateWorkers); !p.IsEvicted(i) {
-			p.createMissing(i, i+1)
-			missing -= int32(len(p.d.CreateWorkers) - before)
+func (g *grower) createSurplus(target int32) {
+	have := g.surplus()
+	for i, missing := g.Minimum, target-have.placed-have.waiting; i < g.Maximum && missing > 0; i++ {
+		if before := len(g.d.CreateWorkers); !g.IsEvicted(i) {
+			g.createMissing(i, i+1)
+			missing -= int32(len(g.d.CreateWorkers) - before)
 		}
 	}
 }
 
 // growInStep has all surplus that fits join in one step. Between two steps no surplus may join, so surplus that still waits for
 // room then is deleted: Volcano would bind it whenever a place is free, and each worker that joins restarts all.
-func (p *planner) growInStep() {
-	if left := p.Growth().StepLeft(); left > 0 {
-		p.requeueAfter(left)
+func (g *grower) growInStep() {
+	if left := g.Growth().StepLeft(); left > 0 {
+		g.requeueAfter(left)
 	}
-	if pause := p.Growth().PauseLeft(); pause > 0 {
-		p.requeueAfter(pause)
-		if p.Growth().StepLeft() <= 0 {
-			p.withdrawWaiting()
+	if pause := g.Growth().PauseLeft(); pause > 0 {
+		g.requeueAfter(pause)
+		if g.Growth().StepLeft() <= 0 {
+			g.withdrawWaiting()
 		}
 		return
 	}
-	if left := p.Growth().RestartLeft(); left > 0 {
-		p.requeueAfter(left) // What may join freely now may not afterwards.
+	if left := g.Growth().RestartLeft(); left > 0 {
+		g.requeueAfter(left) // What may join freely now may not afterwards.
 	}
-	target, have := p.Growth().SurplusTarget(), p.surplus()
-	if p.Growth().FollowsRoom() && have.waiting > 0 && have.placed+have.waiting > target {
-		p.withdrawWaiting() // Others have taken the room that was there for these.
+	target, have := g.Growth().SurplusTarget(), g.surplus()
+	if g.Growth().FollowsRoom() && have.waiting > 0 && have.placed+have.waiting > target {
+		g.withdrawWaiting() // Others have taken the room that was there for these.
 		return
 	}
 	if have.placed+have.waiting >= target {
 		return
 	}
-	if p.Growth().MustPay() && have.waiting == 0 {
-		p.step = p.stepOf(target - have.placed)
-		if !p.step.Pays() {
+	if g.Growth().MustPay() && have.waiting == 0 {
+		g.step = g.stepOf(target - have.placed)
+		if !g.step.Pays() {
 			return
 		}
-		if left := p.step.TimeLeft(); left > 0 {
-			if p.requeueAfter(left); p.Verdict.RoomSince.IsZero() {
-				p.step = nil // The arbiter has yet to see the room that the job counts on, and wakes it then.
+		if left := g.step.TimeLeft(); left > 0 {
+			if g.requeueAfter(left); g.Verdict.RoomSince.IsZero() {
+				g.step = nil // The arbiter has yet to see the room that the job counts on, and wakes it then.
 			}
 			return
 		}
 	}
-	p.returnEvicted()
-	p.createSurplus(target)
+	g.returnEvicted()
+	g.createSurplus(target)
 }
 
 // noteStep records that a step began with the worker that got its node last, if it is of no earlier step.
-func (p *planner) noteStep() {
-	if !p.Growth().IsInSteps() {
+func (g *grower) noteStep() {
+	if !g.Growth().IsInSteps() {
 		return
 	}
-	last := p.Growth().LastStep()
-	for w := range p.AttemptWorkers() {
-		if !p.IsSurplus(w.Index) || !w.Scheduled || w.Terminating || w.HasEnded() || p.RecordedLost(w) {
+	last := g.Growth().LastStep()
+	for w := range g.AttemptWorkers() {
+		if !g.IsSurplus(w.Index) || !w.Scheduled || w.Terminating || w.HasEnded() || g.RecordedLost(w) {
 			continue
 		}
 		bound := w.BoundTime.Time
-		if last.IsZero() || bound.Sub(last) > p.Growth().StepTime() {
-			p.Growth().NoteStep(bound)
+		if last.IsZero() || bound.Sub(last) > g.Growth().StepTime() {
+			g.Growth().NoteStep(bound)
 			last = bound
 		}
 	}
 }
 
 // stepOf is the step by which so many workers join.
-func (p *planner) stepOf(joining int32) *growth.Step {
+func (g *grower) stepOf(joining int32) *growth.Step {
 	return &growth.Step{
-		Training: p.Minimum + p.surplus().placed, Joining: joining, Outage: p.Growth().OutageTime(), Stay: p.Stay,
-		Idle: p.Growth().RoomIdle(), First: p.Growth().LastStep().IsZero(),
-		Devices: trainingpod.GPUs(p.Job, 1) + p.Claims.Count().Devices,
+		Training: g.Minimum + g.surplus().placed, Joining: joining, Outage: g.Growth().OutageTime(), Stay: g.Stay,
+		Idle: g.Growth().RoomIdle(), First: g.Growth().LastStep().IsZero(),
+		Devices: trainingpod.GPUs(g.Job, 1) + g.Claims.Count().Devices,
 	}
 }
 
 // withdrawWaiting deletes the surplus that waits for room.
-func (p *planner) withdrawWaiting() {
-	for w := range p.AttemptWorkers() {
-		if p.IsSurplus(w.Index) && !w.Scheduled && !w.HasEnded() {
-			p.deleteWorker(w)
+func (g *grower) withdrawWaiting() {
+	for w := range g.AttemptWorkers() {
+		if g.IsSurplus(w.Index) && !w.Scheduled && !w.HasEnded() {
+			g.deleteWorker(w)
 		}
 	}
 }
@@ -132,19 +135,19 @@ type surplusCount struct{ placed, waiting int32 }
 
 // surplus counts the surplus workers with a node, and those that wait for one or are created by this decision. One that this
 // decision deletes, to be created again, keeps its place.
-func (p *planner) surplus() surplusCount {
+func (g *grower) surplus() surplusCount {
 	var n surplusCount
-	for w := range p.AttemptWorkers() {
+	for w := range g.AttemptWorkers() {
 		switch {
-		case !p.IsSurplus(w.Index) || w.Terminating || w.HasEnded():
+		case !g.IsSurplus(w.Index) || w.Terminating || w.HasEnded():
 		case w.Scheduled:
 			n.placed++
 		default:
 			n.waiting++
 		}
 	}
-	for _, i := range p.d.CreateWorkers {
-		if p.IsSurplus(i) {
+	for _, i := range g.d.CreateWorkers {
+		if g.IsSurplus(i) {
 			n.waiting++
 		}
 	}
@@ -152,36 +155,36 @@ func (p *planner) surplus() surplusCount {
 }
 
 // hasFullSurplus is true when the job has all the surplus that its profile's limits and the free room allow now.
-func (p *planner) hasFullSurplus() bool {
-	have := p.surplus()
-	return have.placed+have.waiting >= p.Growth().SurplusTarget()
+func (g *grower) hasFullSurplus() bool {
+	have := g.surplus()
+	return have.placed+have.waiting >= g.Growth().SurplusTarget()
 }
 
 // leaveRemainder has surplus leave that is no whole step, because others of the step were lost: it cannot train. It goes along
 // with the restart that their loss causes.
-func (p *planner) leaveRemainder() {
-	step := p.Spec.Elasticity.Step
-	if step <= 1 || p.Growth().StepLeft() > 0 {
+func (g *grower) leaveRemainder() {
+	step := g.Spec.Elasticity.Step
+	if step <= 1 || g.Growth().StepLeft() > 0 {
 		return // More of the present step may still come.
 	}
-	stay := p.placedSurplus()
-	for excess := (int32(len(stay)) + p.countReturning()) % step; excess > 0 && len(stay) > 0; excess-- {
+	stay := g.placedSurplus()
+	for excess := (int32(len(stay)) + g.countReturning()) % step; excess > 0 && len(stay) > 0; excess-- {
 		w := stay[len(stay)-1] // The highest index.
 		if w.IsRunning() {
-			if ready := p.ensureCheckpoint(forShrink); !ready {
+			if ready := g.ensureCheckpoint(forShrink); !ready {
 				return
 			}
 		}
-		p.books.ReleaseRemainder(w)
+		g.books.ReleaseRemainder(w)
 		stay = stay[:len(stay)-1]
 	}
 }
 
 // placedSurplus lists the surplus workers that have a node and stay, by rising index.
-func (p *planner) placedSurplus() []*podstate.Worker {
+func (g *grower) placedSurplus() []*podstate.Worker {
 	var stay []*podstate.Worker
-	for w := range p.AttemptWorkers() {
-		if p.IsSurplus(w.Index) && w.Index < p.Maximum && w.Scheduled && !w.Terminating && !w.HasEnded() && !p.IsEvicted(w.Index) {
+	for w := range g.AttemptWorkers() {
+		if g.IsSurplus(w.Index) && w.Index < g.Maximum && w.Scheduled && !w.Terminating && !w.HasEnded() && !g.IsEvicted(w.Index) {
 			stay = append(stay, w)
 		}
 	}
@@ -190,14 +193,14 @@ func (p *planner) placedSurplus() []*podstate.Worker {
 
 // countReturning counts the surplus workers that make their step whole again: those that wait for a node, and those that were
 // lost and are created again.
-func (p *planner) countReturning() int32 {
-	n := p.surplus().waiting
-	if p.Growth().RestartLeft() <= 0 && p.Growth().PauseLeft() > 0 {
+func (g *grower) countReturning() int32 {
+	n := g.surplus().waiting
+	if g.Growth().RestartLeft() <= 0 && g.Growth().PauseLeft() > 0 {
 		return n // What is lost now is not created before the pause is over.
 	}
-	for _, m := range p.Status.Members {
-		w := p.At[m.Index]
-		if p.IsSurplus(m.Index) && m.Index < p.Maximum && m.IsLost() && !m.HasLeft() && !p.IsEvicted(m.Index) &&
+	for _, m := range g.Status.Members {
+		w := g.At[m.Index]
+		if g.IsSurplus(m.Index) && m.Index < g.Maximum && m.IsLost() && !m.HasLeft() && !g.IsEvicted(m.Index) &&
 			(w == nil || w.UID == m.UID) {
 			n++
 		}

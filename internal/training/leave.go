@@ -14,29 +14,32 @@ import (
 	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
+// leaver is a planner while it has workers leave.
+type leaver struct{ *planner }
+
 // giveWay has the surplus leave that the arbiter named, in two steps that survive a restart of the operator between them:
 //
 //	named by the verdict -> [checkpoint] -> recorded as lost in status -> deleted
-func (p *planner) giveWay() {
-	for w := range p.AttemptWorkers() {
-		if !p.IsSurplus(w.Index) || w.HasEnded() {
+func (l *leaver) giveWay() {
+	for w := range l.AttemptWorkers() {
+		if !l.IsSurplus(w.Index) || w.HasEnded() {
 			continue
 		}
-		if p.RecordedLost(w) {
+		if l.RecordedLost(w) {
 			// The verdict may have changed since, but a worker that is recorded as lost is no member any more.
-			p.deleteWorker(w)
+			l.deleteWorker(w)
 			continue
 		}
-		if !p.IsNamed(w) || p.IsLost(w) {
+		if !l.IsNamed(w) || l.IsLost(w) {
 			continue // A worker that Volcano or a drain evicted is recorded with that reason already.
 		}
 		if w.IsRunning() {
 			// Only a worker that trains has peers whose work is lost when it goes.
-			if ready := p.ensureCheckpoint(forShrink); !ready {
+			if ready := l.ensureCheckpoint(forShrink); !ready {
 				continue
 			}
 		}
-		p.books.ReleaseWorker(w, gangServed(p.State))
+		l.books.ReleaseWorker(w, gangServed(l.State))
 	}
 }
 
@@ -51,50 +54,50 @@ func gangServed(s *jobstate.State) *v1alpha1.GangRef {
 
 // takeRoomBack has surplus that left for a gang return without its cooldown if that gang was not placed in time: the cooldown
 // would keep the training from room that serves no other job.
-func (p *planner) takeRoomBack() {
-	e := p.Status.Elasticity
+func (l *leaver) takeRoomBack() {
+	e := l.Status.Elasticity
 	if e == nil || len(e.Evicted) == 0 || e.LastEvictionReason != losses.Told || e.GaveWayTo == nil ||
-		!p.InVain(*e.GaveWayTo) {
+		!l.InVain(*e.GaveWayTo) {
 		return
 	}
-	if vain := p.Status.LeftInVain; vain == nil || vain.For != *e.GaveWayTo || vain.Time.Before(e.LastEvictionTime) {
-		p.Status.LeftInVain = &v1alpha1.LeftInVain{For: *e.GaveWayTo, Time: p.StatusTime(), Workers: int32(len(e.Evicted))}
+	if vain := l.Status.LeftInVain; vain == nil || vain.For != *e.GaveWayTo || vain.Time.Before(e.LastEvictionTime) {
+		l.Status.LeftInVain = &v1alpha1.LeftInVain{For: *e.GaveWayTo, Time: l.StatusTime(), Workers: int32(len(e.Evicted))}
 	}
-	if len(p.Verdict.GiveUp) > 0 {
+	if len(l.Verdict.GiveUp) > 0 {
 		return // Another gang needs room now: what came back would only have to leave again.
 	}
-	p.dropMembers(func(i int32) bool { return p.IsEvicted(i) && p.At[i] == nil && !p.HasLeft(i) })
-	losses.ReleaseEvicted(p.Status, func(int32) bool { return true })
+	l.dropMembers(func(i int32) bool { return l.IsEvicted(i) && l.At[i] == nil && !l.HasLeft(i) })
+	losses.ReleaseEvicted(l.Status, func(int32) bool { return true })
 	e.NextGrowthTime, e.QuickLosses = nil, max(0, e.QuickLosses-1)
 }
 
 // shrinkToMaximum deletes the workers beyond maxReplicas: those without a node first, then the highest index.
-func (p *planner) shrinkToMaximum() {
-	if e := p.Status.Elasticity; e != nil {
-		e.Aim = min(e.Aim, p.Wanted)
+func (l *leaver) shrinkToMaximum() {
+	if e := l.Status.Elasticity; e != nil {
+		e.Aim = min(e.Aim, l.Wanted)
 	}
 	var beyond []*podstate.Worker
-	for w := range p.AttemptWorkers() {
-		if w.Index >= p.Maximum {
+	for w := range l.AttemptWorkers() {
+		if w.Index >= l.Maximum {
 			beyond = append(beyond, w)
 		}
 	}
 	slices.SortFunc(beyond, func(a, b *podstate.Worker) int {
 		return cmp.Or(cmp.Compare(boolToInt(a.Scheduled), boolToInt(b.Scheduled)), cmp.Compare(b.Index, a.Index))
 	})
-	if slices.ContainsFunc(beyond, func(w *podstate.Worker) bool { return w.IsRunning() && p.RecordedMember(w) }) {
-		if ready := p.ensureCheckpoint(forShrink); !ready {
+	if slices.ContainsFunc(beyond, func(w *podstate.Worker) bool { return w.IsRunning() && l.RecordedMember(w) }) {
+		if ready := l.ensureCheckpoint(forShrink); !ready {
 			return
 		}
 	}
 	for _, w := range beyond {
 		// A member is first dropped from the planned status, below, and deleted once that is written: until then its end would
 		// count as a loss.
-		if gaveWay := p.RecordedLost(w) && !w.HasEnded(); !p.RecordedMember(w) && !gaveWay {
-			p.deleteWorker(w)
+		if gaveWay := l.RecordedLost(w) && !w.HasEnded(); !l.RecordedMember(w) && !gaveWay {
+			l.deleteWorker(w)
 		}
 	}
-	p.dropMembers(func(i int32) bool { return i >= p.Maximum })
+	l.dropMembers(func(i int32) bool { return i >= l.Maximum })
 }
 
 func boolToInt(b bool) int {
@@ -106,24 +109,24 @@ func boolToInt(b bool) int {
 
 // replaceFailed deletes pods that failed, are stranded, or leave their node, so that workers of their names can be created. It
 // waits until the loss is in status, because the pod is its evidence, and until the worker's back-off is over.
-func (p *planner) replaceFailed() {
-	for i := range p.Maximum {
-		w := p.At[i]
-		if w == nil || !w.HasEnded() && !p.leavesNode(w) || w.Terminating || !p.RecordedLost(w) || p.RecordedLeft(w) || p.HasLeft(i) ||
-			p.HasTrained(w) {
+func (l *leaver) replaceFailed() {
+	for i := range l.Maximum {
+		w := l.At[i]
+		if w == nil || !w.HasEnded() && !l.leavesNode(w) || w.Terminating || !l.RecordedLost(w) || l.RecordedLeft(w) || l.HasLeft(i) ||
+			l.HasTrained(w) {
 			continue
 		}
-		if wait := retryWait(p.State, i); wait > 0 && w.Disruption == "" {
-			p.requeueAfter(wait) // An evicted pod says nothing against a retry, so it does not wait.
+		if wait := retryWait(l.State, i); wait > 0 && w.Disruption == "" {
+			l.requeueAfter(wait) // An evicted pod says nothing against a retry, so it does not wait.
 			continue
 		}
-		p.deleteWorker(w)
+		l.deleteWorker(w)
 	}
 }
 
 // leavesNode is true for a worker that runs and is recorded as lost, because it failed in place on a node that the job avoids.
-func (p *planner) leavesNode(w *podstate.Worker) bool {
-	return w.IsRunning() && w.Disruption == "" && slices.ContainsFunc(p.Job.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+func (l *leaver) leavesNode(w *podstate.Worker) bool {
+	return w.IsRunning() && w.Disruption == "" && slices.ContainsFunc(l.Job.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
 		return n.Name == w.Node && n.Failed
 	})
 }
@@ -144,21 +147,21 @@ func retryWait(s *jobstate.State, i int32) time.Duration {
 
 // releaseNodes deletes waiting workers that avoid a node which may be used again. The affinity of a pod cannot be changed, so the
 // worker is created again without it.
-func (p *planner) releaseNodes() {
-	own := podstate.AvoidedBy(&p.Spec.Template.Spec)
-	for w := range p.AttemptWorkers() {
-		if !w.Scheduled && slices.ContainsFunc(p.Job.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+func (l *leaver) releaseNodes() {
+	own := podstate.AvoidedBy(&l.Spec.Template.Spec)
+	for w := range l.AttemptWorkers() {
+		if !w.Scheduled && slices.ContainsFunc(l.Job.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
 			return n.Until == nil && slices.Contains(w.Avoids, n.Name) && !slices.Contains(own, n.Name)
 		}) {
-			p.deleteWorker(w)
+			l.deleteWorker(w)
 		}
 	}
 }
 
 // deleteStrays deletes pods of earlier attempts: they would wait for ever in the rendezvous of theirs.
-func (p *planner) deleteStrays() {
-	for _, w := range p.Strays {
-		p.deleteWorker(w)
+func (l *leaver) deleteStrays() {
+	for _, w := range l.Strays {
+		l.deleteWorker(w)
 	}
 }
 

@@ -32,6 +32,12 @@ func always(do func(*planner)) func(*planner) bool {
 	}
 }
 
+// grows makes a phase of a function that changes how much surplus the job has.
+func grows(do func(*grower)) func(*planner) bool { return always(func(p *planner) { do(&grower{p}) }) }
+
+// leaves makes a phase of a function by which workers leave.
+func leaves(do func(*leaver)) func(*planner) bool { return always(func(p *planner) { do(&leaver{p}) }) }
+
 // runPhases runs phases until one says that the plan is done.
 func (p *planner) runPhases(phases []phase) {
 	for _, one := range phases {
@@ -98,7 +104,7 @@ var runningPhases = []phase{
 	},
 	{"note progress", "a hang is told by the step that is noted here", always((*planner).noteProgress)},
 	{"draw the blueprint", "later phases make their objects from it", always((*planner).drawBlueprint)},
-	{"delete strays", "pods of earlier attempts would wait for ever in the rendezvous of theirs", always((*planner).deleteStrays)},
+	{"delete strays", "pods of earlier attempts would wait for ever in the rendezvous of theirs", leaves((*leaver).deleteStrays)},
 	{"complete", "once the success policy is met, a worker that ends is no loss", (*planner).completeIfSucceeded},
 	{
 		"settle losses", "a loss must be counted before its pod, which is the evidence, is deleted or replaced",
@@ -124,17 +130,17 @@ var runningPhases = []phase{
 // workerPhases change the workers of the attempt towards what the spec asks. What takes workers away comes before what creates
 // them, so that no pod is created that must leave at once.
 var workerPhases = []phase{
-	{"take room back", "surplus that left in vain for a gang returns without a cooldown", always((*planner).takeRoomBack)},
-	{"give way", "a waiting gang comes before surplus even if an obstacle stops this job", always((*planner).giveWay)},
-	{"note a step", "workers of a step get nodes one after another, and the first are no remainder", always((*planner).noteStep)},
-	{"leave a remainder", "surplus that is no whole step holds devices and trains nothing", always((*planner).leaveRemainder)},
+	{"take room back", "surplus that left in vain for a gang returns without a cooldown", leaves((*leaver).takeRoomBack)},
+	{"give way", "a waiting gang comes before surplus even if an obstacle stops this job", leaves((*leaver).giveWay)},
+	{"note a step", "workers of a step get nodes one after another, and the first are no remainder", grows((*grower).noteStep)},
+	{"leave a remainder", "surplus that is no whole step holds devices and trains nothing", grows((*grower).leaveRemainder)},
 	{"apply the outcome", "a failure policy may answer the departure by ending the job or its attempt", (*planner).applyOutcome},
 	{"find an obstacle", "no phase below may create what a user must mend first", (*planner).findObstacle},
 	{"adopt the range", "running agents cannot follow a range that they were not started with", (*planner).adoptRange},
 	{"adopt the model", "a core that fits on another model of accelerator need not wait for this one", (*planner).adoptModel},
-	{"replace failed pods", "a failed pod holds the name of its worker", always((*planner).replaceFailed)},
-	{"release nodes", "waiting workers still avoid nodes that may be used again", always((*planner).releaseNodes)},
-	{"shrink to the maximum", "the phases below count the workers that stay", always((*planner).shrinkToMaximum)},
+	{"replace failed pods", "a failed pod holds the name of its worker", leaves((*leaver).replaceFailed)},
+	{"release nodes", "waiting workers still avoid nodes that may be used again", leaves((*leaver).releaseNodes)},
+	{"shrink to the maximum", "the phases below count the workers that stay", leaves((*leaver).shrinkToMaximum)},
 	{"back off", "an attempt that began because of failures must not claim room at once", (*planner).backOff},
 	{"hold for admission", "a gang makes others give way, so it waits until its profile admits it", (*planner).holdForAdmission},
 	{
@@ -143,7 +149,7 @@ var workerPhases = []phase{
 	},
 	{"ask again", "a gang whose pods are refused would make others leave for nothing", (*planner).askAgain},
 	{"create the core", "pods need their PodGroup, and surplus a running core", always((*planner).createCore)},
-	{"grow", "surplus joins a core that runs", always((*planner).growSurplus)},
+	{"grow", "surplus joins a core that runs", grows((*grower).growSurplus)},
 }
 
 // drawBlueprint notes what the pods and groups of this attempt are made from.

@@ -115,7 +115,8 @@ func newPlanner(o jobstate.Observed, now time.Time) *planner {
 
 func (p *planner) describeInput() describe.Input {
 	return describe.Input{
-		State: p.State, Obstacle: p.obstacle, Outcome: p.books.Outcome, Deleting: p.deleting, Full: p.hasFullSurplus(), Step: p.step,
+		State: p.State, Obstacle: p.obstacle, Outcome: p.books.Outcome, Deleting: p.deleting,
+		Full: (&grower{p}).hasFullSurplus(), Step: p.step,
 	}
 }
 

@@ -120,9 +120,9 @@ func (r *roll) gated() (count int32) {
 }
 
 // hasMaster is true for a PodGroup whose worker 0 is bound.
-func (c *collector) hasMaster(group types.NamespacedName) bool {
-	for _, p := range c.rollOf(group).pods {
-		if _, index, ok := c.workerOf(p); ok && index == 0 && p.standing == standsBound {
+func (m *mirror) hasMaster(group types.NamespacedName) bool {
+	for _, p := range m.rollOf(group).pods {
+		if _, index, ok := m.workerOf(p); ok && index == 0 && p.standing == standsBound {
 			return true
 		}
 	}
@@ -197,12 +197,12 @@ func (c *collector) collectAsking() {
 }
 
 // isPlaced is true for a gang all of whose members are placed.
-func (c *collector) isPlaced(key types.NamespacedName) bool {
-	g, there := c.groups[key]
-	if job := c.jobs[key]; there && job != nil && isCoreOf(g, job) {
-		return wantsCore(job) && c.missing(key, job) <= 0
+func (m *mirror) isPlaced(key types.NamespacedName) bool {
+	g, there := m.groups[key]
+	if job := m.jobs[key]; there && job != nil && isCoreOf(g, job) {
+		return wantsCore(job) && m.missing(key, job) <= 0
 	}
-	r := c.rollOf(key)
+	r := m.rollOf(key)
 	return there && g.MinMember <= r.bound+r.completed
 }
 
@@ -247,9 +247,9 @@ func wantsCore(job *v1alpha1.ElasticTrainingJob) bool {
 }
 
 // missing is how many workers of a training's core have no place.
-func (c *collector) missing(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) int32 {
-	r := c.rollOf(key)
-	return job.Status.Attempt.MinReplicas - r.bound - c.completedCore(r, job)
+func (m *mirror) missing(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) int32 {
+	r := m.rollOf(key)
+	return job.Status.Attempt.MinReplicas - r.bound - m.completedCore(r, job)
 }
 
 // claimOurs claims room for the core of a training, or lists it among the growers if its core is placed.
@@ -306,18 +306,18 @@ func (in *inputs) askForReserved(model *capacity.Model, judged verdicts) {
 }
 
 // completedCore counts the core workers that have completed: by their pods, and by the status for pods that are gone.
-func (c *collector) completedCore(r *roll, job *v1alpha1.ElasticTrainingJob) int32 {
+func (m *mirror) completedCore(r *roll, job *v1alpha1.ElasticTrainingJob) int32 {
 	finished := map[int32]bool{}
 	if r.completed > 0 {
 		for _, p := range r.pods {
-			if _, index, ok := c.workerOf(p); ok && p.standing == standsCompleted {
+			if _, index, ok := m.workerOf(p); ok && p.standing == standsCompleted {
 				finished[index] = true
 			}
 		}
 	}
-	for _, m := range job.Status.Members {
-		if m.HasCompleted() {
-			finished[m.Index] = true
+	for _, member := range job.Status.Members {
+		if member.HasCompleted() {
+			finished[member.Index] = true
 		}
 	}
 	count := int32(0)
@@ -391,9 +391,9 @@ func (c *collector) readWaiters(pods []*corev1.Pod) []capacity.Waiter {
 
 // askAlike is true if two pods of a PodGroup have the same shape. Only what a shape reads is compared: names and many volumes
 // differ from pod to pod, and labels count only where a rule about pods may be about them.
-func (c *collector) askAlike(one, other *corev1.Pod) bool {
+func (m *mirror) askAlike(one, other *corev1.Pod) bool {
 	a, b := &one.Spec, &other.Spec
-	if (c.avoiding > 0 || readsLabels(a)) && !capacity.LookAlike(one.Labels, other.Labels) {
+	if (m.avoiding > 0 || readsLabels(a)) && !capacity.LookAlike(one.Labels, other.Labels) {
 		return false
 	}
 	return equality.Semantic.DeepEqual(a.NodeSelector, b.NodeSelector) && equality.Semantic.DeepEqual(a.Affinity, b.Affinity) &&

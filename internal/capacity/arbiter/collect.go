@@ -177,20 +177,20 @@ func (c *collector) snapshot(ctx context.Context) capacity.Snapshot {
 }
 
 // queuesNow are the Queues, with what their pods hold. Terminating pods are in no books, as for Volcano's plugins.
-func (c *collector) queuesNow() []capacity.Queue {
+func (m *mirror) queuesNow() []capacity.Queue {
 	var all []capacity.Queue
-	for name, q := range c.queues {
+	for name, q := range m.queues {
 		all = append(all, capacity.Queue{
 			Name: name, Guarantee: capacity.AmountsOf(q.Guarantee), Deserved: capacity.AmountsOf(q.Deserved),
-			Capability: capacity.AmountsOf(q.Capability), Allocated: c.booked[name], Protected: !q.Reclaimable,
+			Capability: capacity.AmountsOf(q.Capability), Allocated: m.booked[name], Protected: !q.Reclaimable,
 		})
 	}
 	return all
 }
 
 // isOpen is true for a Queue that places pods. One without a state has not been seen by Volcano yet, and is about to open.
-func (c *collector) isOpen(queue string) bool {
-	q, there := c.queues[queue]
+func (m *mirror) isOpen(queue string) bool {
+	q, there := m.queues[queue]
 	return there && (q.State == "" || q.State == gang.QueueOpen)
 }
 
@@ -274,8 +274,8 @@ func soonGone(p *corev1.Pod) bool {
 }
 
 // jobOf is the training that controls the pod; nil if none does. Labels do not count, because users may write them.
-func (c *collector) jobOf(p *knownPod) *v1alpha1.ElasticTrainingJob {
-	job := c.jobs[p.owner.NamespacedName]
+func (m *mirror) jobOf(p *knownPod) *v1alpha1.ElasticTrainingJob {
+	job := m.jobs[p.owner.NamespacedName]
 	if job == nil || job.UID != p.owner.uid {
 		return nil
 	}
@@ -283,8 +283,8 @@ func (c *collector) jobOf(p *knownPod) *v1alpha1.ElasticTrainingJob {
 }
 
 // workerOf is the training that the pod is a worker of, and the worker's index; false for a pod that is no worker.
-func (c *collector) workerOf(p *knownPod) (types.NamespacedName, int32, bool) {
-	return p.owner.NamespacedName, p.index, p.isWorker && c.jobOf(p) != nil
+func (m *mirror) workerOf(p *knownPod) (types.NamespacedName, int32, bool) {
+	return p.owner.NamespacedName, p.index, p.isWorker && m.jobOf(p) != nil
 }
 
 // isStopping is true for a job that is being stopped as a whole.
@@ -397,7 +397,7 @@ func (c *collector) yieldsToOperator(job types.NamespacedName) bool {
 }
 
 // yieldsUnserved is true if the operator may delete the job's surplus for a gang that Volcano makes no room for.
-func (c *collector) yieldsUnserved(job types.NamespacedName) bool {
-	j := c.jobs[job]
+func (m *mirror) yieldsUnserved(job types.NamespacedName) bool {
+	j := m.jobs[job]
 	return j != nil && j.Spec.Elasticity.Shrink.Initiator != v1alpha1.ShrinkByScheduler
 }

@@ -144,8 +144,8 @@ func (a *Arbiter) sketch(
 }
 
 // endedTrainings are the trainings that have ended and are still there.
-func (c *collector) endedTrainings() (all []lifetime.Ended) {
-	for key, job := range c.jobs {
+func (m *mirror) endedTrainings() (all []lifetime.Ended) {
+	for key, job := range m.jobs {
 		st := &job.Status
 		if st.CompletionTime == nil || st.StartTime == nil {
 			continue

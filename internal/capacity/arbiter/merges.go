@@ -68,11 +68,11 @@ func (c *collector) joinLine(job *v1alpha1.MergeJob, gang *capacity.Gang) {
 }
 
 // mergeUntil is when a pod of a merge that is placed is expected to leave; zero for every other pod.
-func (c *collector) mergeUntil(p *knownPod) time.Time {
-	if len(c.merges) == 0 {
+func (m *mirror) mergeUntil(p *knownPod) time.Time {
+	if len(m.merges) == 0 {
 		return time.Time{}
 	}
-	job := c.merges[p.owner.NamespacedName]
+	job := m.merges[p.owner.NamespacedName]
 	if job == nil || job.UID != p.owner.uid || job.Status.Run == nil || job.Status.Run.ExpectedEndTime == nil {
 		return time.Time{}
 	}

@@ -23,9 +23,9 @@ func (c *collector) domains(ctx context.Context) []topology.Domain {
 }
 
 // nodesOf are the nodes of the members of a PodGroup, each once, in order.
-func (c *collector) nodesOf(group types.NamespacedName) []string {
+func (m *mirror) nodesOf(group types.NamespacedName) []string {
 	var all []string
-	for _, p := range c.rollOf(group).pods {
+	for _, p := range m.rollOf(group).pods {
 		if p.standing == standsBound {
 			all = append(all, p.node)
 		}

@@ -13,9 +13,9 @@ import (
 
 // volumesIn returns a function that says where pods may run that use a PersistentVolumeClaim of the namespace. That is known
 // only for a bound claim, and only if many nodes may use its volume at a time: otherwise one pod ties all others to its node.
-func (c *collector) volumesIn(namespace string) func(name string) capacity.Volume {
+func (m *mirror) volumesIn(namespace string) func(name string) capacity.Volume {
 	return func(name string) capacity.Volume {
-		claim := c.volumeClaims[types.NamespacedName{Namespace: namespace, Name: name}]
+		claim := m.volumeClaims[types.NamespacedName{Namespace: namespace, Name: name}]
 		switch {
 		case claim == nil:
 			return capacity.Volume{Unmodelled: capacity.NoVolumeClaim}
@@ -26,7 +26,7 @@ func (c *collector) volumesIn(namespace string) func(name string) capacity.Volum
 		case !slices.ContainsFunc(claim.Spec.AccessModes, manyNodes):
 			return capacity.Volume{Unmodelled: capacity.SingleNodeVolume}
 		}
-		volume := c.volumes[claim.Spec.VolumeName]
+		volume := m.volumes[claim.Spec.VolumeName]
 		if volume == nil {
 			return capacity.Volume{Unmodelled: capacity.LostVolume}
 		}

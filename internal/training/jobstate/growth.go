@@ -204,11 +204,11 @@ func (g Growth) OutageTime() time.Duration {
 
 // IsGated is true if the profile limits what jobs hold or orders them, so that the job must be admitted and may grow only as far
 // as admitted.
-func (s *State) IsGated() bool { return admission.LimitsOf(s.Profile).Gates() }
+func (o *Observed) IsGated() bool { return admission.LimitsOf(o.Profile).Gates() }
 
 // IsAdmitted is true if the limits of the profile admit this attempt, with its present size.
-func (s *State) IsAdmitted() bool {
-	return s.Turn.Admitted && s.Turn.Ask == admission.AskOf(s.Job)
+func (o *Observed) IsAdmitted() bool {
+	return o.Turn.Admitted && o.Turn.Ask == admission.AskOf(o.Job)
 }
 
 // SurplusAllowance is how many surplus workers the limits of the profile leave to the job, in whole steps.

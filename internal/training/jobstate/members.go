@@ -43,8 +43,8 @@ func (s *State) IsEvicted(i int32) bool {
 }
 
 // InVain is true if workers left, or the job stopped, for this gang and it was not placed in time.
-func (s *State) InVain(gang v1alpha1.GangRef) bool {
-	return slices.Contains(s.Verdict.InVain, gang.Key())
+func (o *Observed) InVain(gang v1alpha1.GangRef) bool {
+	return slices.Contains(o.Verdict.InVain, gang.Key())
 }
 
 // HasLeft is true if the worker is not replaced in this attempt.
@@ -57,20 +57,20 @@ func (s *State) HasCompleted(i int32) bool { return int(i) < len(s.Completed) &&
 func (s *State) IsOfAttempt(d podstate.Departure) bool { return d.Attempt == s.Status.Attempt.ID() }
 
 // LivesOnRecord tells whether the status at the API server has a living member at the index.
-func (s *State) LivesOnRecord(i int32) bool {
-	m := memberAt(s.Job.Status.Members, i)
+func (o *Observed) LivesOnRecord(i int32) bool {
+	m := memberAt(o.Job.Status.Members, i)
 	return m != nil && !m.IsLost()
 }
 
 // RecordedMember tells whether the status at the API server has the pod as a living member.
-func (s *State) RecordedMember(w *podstate.Worker) bool {
-	m := memberOf(s.Job.Status.Members, w.Index, w.UID)
+func (o *Observed) RecordedMember(w *podstate.Worker) bool {
+	m := memberOf(o.Job.Status.Members, w.Index, w.UID)
 	return m != nil && !m.IsLost()
 }
 
 // RecordedLost tells whether the status at the API server, not the one being planned, knows that the pod is lost.
-func (s *State) RecordedLost(w *podstate.Worker) bool {
-	m := memberOf(s.Job.Status.Members, w.Index, w.UID)
+func (o *Observed) RecordedLost(w *podstate.Worker) bool {
+	m := memberOf(o.Job.Status.Members, w.Index, w.UID)
 	return m != nil && m.IsLost()
 }
 
@@ -81,8 +81,8 @@ func (s *State) IsLost(w *podstate.Worker) bool {
 }
 
 // RecordedLeft tells whether the status at the API server says that the pod's worker is not replaced.
-func (s *State) RecordedLeft(w *podstate.Worker) bool {
-	m := memberOf(s.Job.Status.Members, w.Index, w.UID)
+func (o *Observed) RecordedLeft(w *podstate.Worker) bool {
+	m := memberOf(o.Job.Status.Members, w.Index, w.UID)
 	return m != nil && m.HasLeft()
 }
 

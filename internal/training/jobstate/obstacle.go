@@ -24,16 +24,16 @@ type Obstacle struct {
 }
 
 // QueueShut says why the job's queue places nothing; nil for an open queue.
-func (s *State) QueueShut() *Obstacle {
-	queue := fmt.Sprintf("Volcano Queue %q", s.Queue.Name)
-	mend := fmt.Sprintf(", or change annotation %s of namespace %s", gang.QueueAnnotation, s.Job.Namespace)
-	if s.Profile != nil {
-		queue, mend = fmt.Sprintf("Volcano Queue %q of profile %s", s.Queue.Name, s.Profile.Name), ""
+func (o *Observed) QueueShut() *Obstacle {
+	queue := fmt.Sprintf("Volcano Queue %q", o.Queue.Name)
+	mend := fmt.Sprintf(", or change annotation %s of namespace %s", gang.QueueAnnotation, o.Job.Namespace)
+	if o.Profile != nil {
+		queue, mend = fmt.Sprintf("Volcano Queue %q of profile %s", o.Queue.Name, o.Profile.Name), ""
 	}
-	if s.Core != nil {
+	if o.Core != nil {
 		mend = ", or delete the job and create it for another queue: a submitted gang stays in its queue"
 	}
-	switch q := s.Queue; {
+	switch q := o.Queue; {
 	case q.State == gang.QueueOpen:
 		return nil
 	case q.Missing:
@@ -54,9 +54,9 @@ func (s *State) QueueShut() *Obstacle {
 }
 
 // RefusalObstacle is the obstacle in status of a job whose pods the API server refuses; nil for any other job.
-func (s *State) RefusalObstacle() *Obstacle {
-	said := meta.FindStatusCondition(s.Job.Status.Conditions, v1alpha1.ConditionStalled)
-	if said == nil || said.Reason != v1alpha1.ReasonRejected || len(s.Workers) > 0 {
+func (o *Observed) RefusalObstacle() *Obstacle {
+	said := meta.FindStatusCondition(o.Job.Status.Conditions, v1alpha1.ConditionStalled)
+	if said == nil || said.Reason != v1alpha1.ReasonRejected || len(o.Workers) > 0 {
 		return nil
 	}
 	return &Obstacle{Reason: said.Reason, Message: said.Message, Stalled: true}
@@ -97,9 +97,9 @@ func (s *State) KeepsTier() bool {
 }
 
 // BegunTier is the name of the tier that the last attempt began with; empty before the first.
-func (s *State) BegunTier() string {
-	if a := s.Job.Status.Attempt; a != nil {
-		return cmp.Or(a.Tier, s.Job.Status.Tier)
+func (o *Observed) BegunTier() string {
+	if a := o.Job.Status.Attempt; a != nil {
+		return cmp.Or(a.Tier, o.Job.Status.Tier)
 	}
 	return ""
 }
@@ -113,4 +113,4 @@ func (s *State) NextProcesses() int32 {
 }
 
 // Owner is the user, and the groups, that the job belongs to.
-func (s *State) Owner() ownership.Owner { return ownership.OfTraining(s.Job, s.WebhooksOff) }
+func (o *Observed) Owner() ownership.Owner { return ownership.OfTraining(o.Job, o.WebhooksOff) }
