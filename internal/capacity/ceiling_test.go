@@ -32,7 +32,8 @@ func TestCeiling(t *testing.T) {
 		}},
 		"beyond what guarantees leave": {
 			queues: []Queue{queue(16), {Name: "other", Guarantee: Amounts{gpu: 12}}}, ask: gangOf(3, 2), want: &Answer{
-				Largest: 2, Free: Amounts{gpu: 16}, Short: Amounts{gpu: 2}, Nodes: 2, QueueLimit: true, Guarantees: "other: 12 nvidia.com/gpu",
+				Largest: 2, Free: Amounts{gpu: 16}, Short: Amounts{gpu: 2}, Nodes: 2, QueueLimit: true,
+				Guarantees: "other: 12 nvidia.com/gpu",
 			},
 		},
 		"its own guarantee": {queues: []Queue{{Name: "default", Guarantee: Amounts{gpu: 12}}}, ask: gangOf(8, 2)},

@@ -89,21 +89,22 @@ func (w *simulator) loseAll(disruption string, from int32) *simulator {
 	return w
 }
 
-// A job has up to 4,096 workers, and what befalls one may befall all. With twice as many workers, linear work takes twice as
-// long and quadratic work four times.
+// A job has up to 4,096 workers, and what befalls one may befall all.
 func TestDecisionsCostInProportionToTheWorkers(t *testing.T) {
 	const small, large = 512, 4096
 	for _, m := range moments {
 		t.Run(m.name, func(t *testing.T) {
 			few, many := m.at(small), m.at(large)
+			// Linear work takes 8 times as long, or more where it no longer fits into the processor's caches, and quadratic work 64 times.
+			const most = 3 * large / small
 			ratio := 0.0
 			for range 3 { // Others use the machine too, so the best of a few.
 				ratio = many.quickest().Seconds() / few.quickest().Seconds()
-				if ratio < 2*large/small {
+				if ratio < most {
 					return
 				}
 			}
-			NewWithT(t).Expect(ratio).To(BeNumerically("<", 2*large/small), fmt.Sprintf("%d workers against %d", large, small))
+			NewWithT(t).Expect(ratio).To(BeNumerically("<", most), fmt.Sprintf("%d workers against %d", large, small))
 		})
 	}
 }

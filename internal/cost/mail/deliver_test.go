@@ -299,7 +299,7 @@ func TestNothingBecomesAnotherHeaderOrCommand(t *testing.T) {
 	g.Expect(p.Got()).To(BeEmpty())
 	ids := map[string]bool{}
 	for _, r := range []delivery.Recipient{
-		{Kind: ledger.DeliverReport, Address: ann}, page("", ann), {Kind: ledger.DeliverReport, User: ann},
+		{Kind: ledger.DeliverReport, Address: ann}, pageTo(""), {Kind: ledger.DeliverReport, User: ann},
 	} {
 		for revision := range 2 {
 			ids[MessageID("uid", monday, revision, r)] = true

@@ -19,7 +19,7 @@ func TestLeadersGetAPageOfTheirPeople(t *testing.T) {
 		return delivery.Recipient{Kind: ledger.DeliverPeople, User: user, Address: address}
 	}
 	all, missing, _ := ResolveRecipients(nil, true, []string{"ann@example.com", "eve", ""}, d)
-	g.Expect(all).To(Equal([]delivery.Recipient{page("ann@example.com", ann), people("bob", bob), people("zoe", zoe)}),
+	g.Expect(all).To(Equal([]delivery.Recipient{pageTo("ann@example.com"), people("bob", bob), people("zoe", zoe)}),
 		"who leads a leader too, and nobody whose people used nothing")
 	g.Expect(missing).To(Equal([]string{"eve", "lost"}))
 	g.Expect(d.PeopleOf("bob")).To(Equal([]string{"ann@example.com"}))

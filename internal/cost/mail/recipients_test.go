@@ -9,8 +9,9 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
-func page(user, address string) delivery.Recipient {
-	return delivery.Recipient{Kind: ledger.DeliverPersonal, User: user, Address: address}
+// pageTo is a page for a user, to the address that ann and bob share.
+func pageTo(user string) delivery.Recipient {
+	return delivery.Recipient{Kind: ledger.DeliverPersonal, User: user, Address: ann}
 }
 
 func TestRecipients(t *testing.T) {
@@ -19,7 +20,7 @@ func TestRecipients(t *testing.T) {
 	all, missing, bad := ResolveRecipients([]string{zoe, "no\none", bob, zoe, "bob@EXAMPLE.com"}, true,
 		[]string{"zoe", "bob", "", "eve", "ann", "eve", "ann"}, d)
 	g.Expect(all).To(Equal([]delivery.Recipient{
-		{Kind: ledger.DeliverReport, Address: bob}, {Kind: ledger.DeliverReport, Address: zoe}, page("ann", ann), page("bob", ann),
+		{Kind: ledger.DeliverReport, Address: bob}, {Kind: ledger.DeliverReport, Address: zoe}, pageTo("ann"), pageTo("bob"),
 	}), "two users who share an address have a page each")
 	g.Expect(missing).To(Equal([]string{"eve", "zoe"}))
 	g.Expect(bad).To(HaveExactElements(HavePrefix(`"no one" is not an address`)))

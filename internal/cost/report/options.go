@@ -42,10 +42,10 @@ type Options struct {
 }
 
 // isPersonal tells whether a report is of the person alone who reads it.
-func (o *Options) isPersonal() bool { return o.Person != "" && len(o.People) == 0 }
+func (o Options) isPersonal() bool { return o.Person != "" && len(o.People) == 0 }
 
 // whose says whose figures a report has that is not whole, as in "What alice used".
-func (o *Options) whose(clipped string) string {
+func (o Options) whose(clipped string) string {
 	if len(o.People) > 0 {
 		return "What the people of " + clipped + " used"
 	}

@@ -17,13 +17,13 @@ type Ledger struct {
 	PostgresDSNFile string `json:"postgresDSNFile"`
 	// RetentionDays is for how many days it is kept, from 1 to 3650; 0 for ever. Default: 400.
 	RetentionDays int32 `json:"retentionDays"`
-	// UserLabel is the annotation, or else the label, of pods of other controllers whose value is the user that they count for. A name
-	// with an @ fits into an annotation only. Default: tideline.io/owner.
+	// UserLabel is the annotation, or else the label, of pods of other controllers whose value is the user that they count for. A
+	// name with an @ fits into an annotation only. Default: tideline.io/owner.
 	UserLabel string `json:"userLabel"`
 }
 
 // UserNamedBy is the user that a pod of another controller names: by the annotation, or else by the label; empty for none.
-func (l *Ledger) UserNamedBy(pod *corev1.Pod) string {
+func (l Ledger) UserNamedBy(pod *corev1.Pod) string {
 	return cmp.Or(pod.Annotations[l.UserLabel], pod.Labels[l.UserLabel])
 }
 

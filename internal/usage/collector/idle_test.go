@@ -22,7 +22,7 @@ func TestNotebooksWithGPUsAreAskedAbout(t *testing.T) {
 	_, known := w.IdleTime("ads", "StatefulSet", "nb", at("21 00:00:00"))
 	w.Expect(known).To(BeFalse(), "nothing was read yet")
 	w.collect = func(
-		_ context.Context, day time.Time, stays []promquery.Stay, now time.Time,
+		_ context.Context, day time.Time, stays []promquery.Stay, _ time.Time,
 	) (map[sizing.Key]sizing.Usage, error) {
 		usage := map[sizing.Key]sizing.Usage{}
 		for _, s := range stays {

@@ -135,8 +135,8 @@ func (c *Collector) TaskHistory(namespace, kind, name string) sizing.History {
 	return h
 }
 
-// IdleTime is for how long the accelerators of pods that are not of Tideline's jobs have been seen without use, not before since. It
-// is known while Prometheus answers. kind and name are of what controls the pods, or Pod and their own.
+// IdleTime is for how long the accelerators of pods that are not of Tideline's jobs have been seen without use, not before since.
+// It is known while Prometheus answers. kind and name are of what controls the pods, or Pod and their own.
 func (c *Collector) IdleTime(namespace, kind, name string, since time.Time) (idle time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +203,8 @@ func (c *Collector) loadMemory(ctx context.Context, l Ledger) error {
 	}
 	from, to := windowOf(now, c.windows.longestWindow())
 	m := &memory{
-		used: map[task]*sizing.History{}, devices: map[task][]sizing.DeviceDay{}, kills: kills{}, limits: map[task]map[sizing.Part]int64{}, windows: c.windows,
+		used: map[task]*sizing.History{}, devices: map[task][]sizing.DeviceDay{}, kills: kills{},
+		limits: map[task]map[sizing.Part]int64{}, windows: c.windows,
 	}
 	unread := 0
 	err = l.PartDays(limited, ledger.PartQuery{From: from, To: to}, func(d ledger.PartDay) error {

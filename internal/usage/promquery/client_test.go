@@ -148,8 +148,9 @@ func TestDevicesAreReadByEitherLabel(t *testing.T) {
 	})
 	usage, err := f.client(t).Collect(t.Context(), day, []Stay{stay("a", at(0, 0)).holds(2000)}, tomorrow)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(usage[whole()].Accelerators).To(Equal(sizing.AcceleratorUsage{HeldSeconds: 600, ActiveMilliseconds: 300_000, LastBusy: at(0, 5).Unix(),
-		LastSeen: at(0, 5).Unix()}))
+	g.Expect(usage[whole()].Accelerators).To(Equal(sizing.AcceleratorUsage{
+		HeldSeconds: 600, ActiveMilliseconds: 300_000, LastBusy: at(0, 5).Unix(), LastSeen: at(0, 5).Unix(),
+	}))
 }
 
 func TestValuesThatAreNoNumbersAreNotSeen(t *testing.T) {
