@@ -20,7 +20,8 @@ import (
 //	|--------------------------- used --------------------------|
 //
 //	A gang starts   if used + its core <= Max at every limit, and no other waits there before it.
-//	Surplus grows   by min((Max - used) ÷ worker) over all limits, at which no gang waits.
+//	Surplus grows   by min((Max - used) ÷ worker) over all limits, but for those at which the first in line can be served: it fits
+//	                once pods that leave are gone and all surplus has left. To grow changes nothing about that.
 //	Surplus leaves  if the first in a user's line fits then: beyond - coming - unseen <= what the victims hold.
 //
 // Grants bridge the time between a decision and the sight of its pods in the cache. Without them the same room would be given
@@ -160,6 +161,8 @@ type table struct {
 	last    map[slot]Key
 	waiting map[slot]int32
 	turns   map[Key]Turn
+	// kept are the limits at which what is free is kept for the first in line.
+	kept map[slot]bool
 	// leaving are the surplus workers that were chosen to make room.
 	leaving map[types.UID]bool
 }
@@ -173,7 +176,7 @@ func AdmitJobs(
 	t := &table{
 		limits: limits, used: map[slot]int64{}, coming: map[slot]int64{}, unseen: map[slot]int64{},
 		last: map[slot]Key{}, waiting: map[slot]int32{},
-		turns: make(map[Key]Turn, len(claimants)), leaving: map[types.UID]bool{},
+		turns: make(map[Key]Turn, len(claimants)), leaving: map[types.UID]bool{}, kept: map[slot]bool{},
 	}
 	all := slices.Clone(claimants)
 	slices.SortFunc(all, func(a, b Claimant) int { return limits.Order.compare(&a, &b, now) })
@@ -204,7 +207,7 @@ func AdmitJobs(
 			t.decideStart(c, all, now)
 		}
 	}
-	// 3. Surplus comes after all gangs: it grows only where no gang waits.
+	// 3. Surplus comes after all gangs: it grows only in what is not kept for one.
 	for i := range all {
 		t.decideGrowth(&all[i], grants.grantOf(&all[i]), now)
 	}
@@ -330,8 +333,11 @@ func (t *table) decideStart(c *Claimant, all []Claimant, now time.Time) {
 	b := &Blocked{
 		Limit: t.limits.All[first.limit], User: c.User, Used: t.used[first.slot], Asked: first.asked, Behind: t.last[first.slot],
 	}
-	b.Leaving = t.makeRoom(c, short, all)
+	may := t.yieldingSurplus(c, all)
+	served := t.canBeServed(short, may)
+	b.Leaving = t.makeRoom(c, short, may)
 	for _, s := range short {
+		t.kept[s.slot] = t.kept[s.slot] || served
 		t.last[s.slot] = c.Job
 		t.waiting[s.slot]++
 	}
@@ -361,6 +367,21 @@ func (t *table) findShortages(c *Claimant) []shortage {
 	return slices.DeleteFunc(short, func(s shortage) bool { return own && t.limits.All[s.limit].Scope == ScopeQueue })
 }
 
+// canBeServed tells whether a claimant is the first in line, and fits once what leaves is gone and all surplus that may leave has
+// left too. While it does not, surplus may grow: what the user's surplus holds is not what keeps the claimant waiting.
+func (t *table) canBeServed(short []shortage, may []worker) bool {
+	for _, s := range short {
+		limit, missing := t.limits.All[s.limit], s.beyond-t.coming[s.slot]-t.unseen[s.slot]
+		for _, v := range may {
+			missing -= limit.limitedAmount(v.of.Worker, v.of.surplusModel(v.Surplus))
+		}
+		if missing > 0 || t.waiting[s.slot] > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // worker is surplus of a claimant.
 type worker struct {
 	of *Claimant
@@ -370,8 +391,7 @@ type worker struct {
 // makeRoom chooses surplus of the claimant's user to leave, if the claimant is first in line and fits then. What is being
 // deleted already counts, and so do grants whose pods may not come. It reports whether room is being made. All or nothing:
 // surplus that leaves without making enough room would lose work for no job.
-func (t *table) makeRoom(c *Claimant, short []shortage, all []Claimant) bool {
-	may := t.yieldingSurplus(c, all)
+func (t *table) makeRoom(c *Claimant, short []shortage, may []worker) bool {
 	var victims []worker
 	// Each limit in turn; victims chosen for an earlier limit count at the later ones too.
 	for _, s := range short {
@@ -446,7 +466,7 @@ func (t *table) decideGrowth(c *Claimant, granted Grant, now time.Time) {
 		if l.Scope == ScopeJob {
 			left = l.Max - l.limitedAmount(c.Core, c.Model) - cappedProduct(each, int64(counted))
 		}
-		if t.waiting[at] > 0 {
+		if t.kept[at] || c.Job.Merge && t.waiting[at] > 0 { // Pods of a run do not give way to whoever waits.
 			left = 0
 		}
 		more = min(more, max(left, 0)/each)

@@ -480,3 +480,17 @@ func TestStandingOfAMember(t *testing.T) {
 		NewWithT(t).Expect(StandingOf(p, c.owner)).To(Equal(c.standing), name)
 	}
 }
+
+// U3 of the review: what is too little for the job that waits is of use to the one that runs, until it is enough.
+func TestSurplusGrowsWhereItKeepsNoGangWaiting(t *testing.T) {
+	g := NewWithT(t)
+	waits := asking("second", "alice", 4, 0)
+	decided := turns(limits(perUser(6)), holding("first", 4, 0, 4), waits)
+	g.Expect(decided[key("first")].Surplus).To(Equal(int32(2)), "without the first the second has room, with or without surplus")
+	g.Expect(decided[key("second")].Admitted).To(BeFalse())
+	decided = turns(limits(perUser(6)), holding("other", 2, 2, 4), waits)
+	g.Expect(decided[key("other")].GiveUp).To(HaveLen(2), "here surplus is what keeps it waiting")
+	leaving := holding("other", 2, 2, 4)
+	leaving.Surplus[0].Leaving, leaving.Surplus[1].Leaving = true, true
+	g.Expect(turns(limits(perUser(6)), leaving, waits)[key("other")].Surplus).To(Equal(int32(2)), "and none comes while that leaves")
+}
