@@ -104,6 +104,7 @@ func refuseJob(job *v1alpha1.ElasticTrainingJob, conditions []metav1.Condition, 
 	}
 	d.Refused = append(d.Refused, trainingpod.CheckJobGrace(spec, rules.Config.Limits)...)
 	d.Refused = append(d.Refused, trainingpod.CheckWeight(&spec.Template)...)
+	d.Refused = append(d.Refused, trainingpod.CheckDevices(&spec.Template)...)
 	claimed := rules.countClaims(&spec.Template.Spec)
 	if len(spec.Template.Spec.Containers) > 0 {
 		core := trainingpod.CoreCounted(job, spec.MinReplicas, rules.Config.Sharing, claimed.Resources)
@@ -135,6 +136,7 @@ func refuseMerge(spec *v1alpha1.MergeJobSpec, conditions []metav1.Condition, rul
 	}
 	d.Refused = append(d.Refused, trainingpod.CheckMergeGrace(spec, rules.Config.Limits)...)
 	d.Refused = append(d.Refused, trainingpod.CheckWeight(&spec.Template)...)
+	d.Refused = append(d.Refused, trainingpod.CheckDevices(&spec.Template)...)
 	core := trainingpod.MergeCounted(spec, max(spec.MinReplicas, 1), rules.Config.Sharing)
 	model := admission.ModelOf(nil, &spec.Template.Spec, rules.Config.Accelerators)
 	d.checkCaps(admission.LimitsOf(rules.Profile).InOtherQueues(), core, model, spec.MinReplicas, rules)

@@ -2,6 +2,9 @@ package trainingpod
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -41,6 +44,34 @@ func CheckWeight(template *corev1.PodTemplateSpec) field.ErrorList {
 		return field.ErrorList{TooHeavy(n)}
 	}
 	return nil
+}
+
+// CheckDevices returns an error for each device, or other extended resource, that a container requests without a limit of the same
+// amount: the API server would refuse the pods.
+func CheckDevices(template *corev1.PodTemplateSpec) field.ErrorList {
+	var all field.ErrorList
+	check := func(at *field.Path, containers []corev1.Container) {
+		for i := range containers {
+			r := &containers[i].Resources
+			for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
+				asked, limit := r.Requests[name], r.Limits[name]
+				if isExtended(name) && asked.Cmp(limit) != 0 {
+					all = append(all, field.Invalid(at.Index(i).Child("resources", "requests").Key(string(name)), asked.String(),
+						"must be its limit too, because nodes have no more of it than they say: write it under limits, and leave requests out"))
+				}
+			}
+		}
+	}
+	at := field.NewPath("spec", "template", "spec")
+	check(at.Child("initContainers"), template.Spec.InitContainers)
+	check(at.Child("containers"), template.Spec.Containers)
+	return all
+}
+
+// isExtended tells whether a resource is of a device plugin, or of whoever else adds to what Kubernetes itself knows.
+func isExtended(name corev1.ResourceName) bool {
+	domain, _, qualified := strings.Cut(string(name), "/")
+	return qualified && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
 }
 
 // TooHeavy is what is said of a template that weighs n bytes.
