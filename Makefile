@@ -75,6 +75,15 @@ for kind in elastictrainingjobs mergejobs; do
 		"$$kubectl" delete "$$kind" --all --all-namespaces --cascade=foreground --timeout=5m
 	fi
 done
+if "$$kubectl" get crd resourcequotaprofiles.tideline.io >/dev/null 2>&1; then
+	"$$kubectl" delete resourcequotaprofiles --all --timeout=1m
+fi
+left() { "$$kubectl" get queues.scheduling.volcano.sh -l tideline.io/profile -o name 2>/dev/null; }
+for _ in $$(seq 30); do
+	[[ -n "$$(left)" ]] || break
+	sleep 1
+done
+[[ -z "$$(left)" ]] || echo "these Queues stay, because no operator runs that deletes those of profiles:" $$(left)
 endef
 
 # Holds where Volcano is there to have Queues.
@@ -455,7 +464,7 @@ install: ## Install the CRDs, the tiers' PriorityClasses and the pool of merges.
 	fi
 
 .PHONY: uninstall
-uninstall: ## Delete every job and merge, the CRDs, the PriorityClasses and the pool of merges.
+uninstall: ## Delete every job, merge and profile, the CRDs, the PriorityClasses and the pool of merges.
 	@$(find_kubectl)
 	kustomize=$$($(TOOL) kustomize)
 	$(delete_jobs)
@@ -471,7 +480,7 @@ deploy: ## Install everything and run the operator of image IMG in the cluster.
 	"$$kustomize" build config/default | sed 's|image: tideline:latest|image: $(IMG)|' | "$$kubectl" $(KUBECTL_APPLY)
 
 .PHONY: undeploy
-undeploy: ## Delete every job and merge, and what deploy installed.
+undeploy: ## Delete every job, merge and profile, and what deploy installed.
 	@$(find_kubectl)
 	kustomize=$$($(TOOL) kustomize)
 	$(delete_jobs)
