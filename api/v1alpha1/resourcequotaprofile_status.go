@@ -70,7 +70,7 @@ type ResourceQuotaProfileStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=20
 	Users []UsageStatus `json:"users,omitempty"`
-	// Available is what a job of the team could get now without evictions, by model of accelerator. It is computed at most
+	// Available is what a job of the team could get now, by model of accelerator, without evictions and with. It is computed at most
 	// once a minute.
 	// +optional
 	// +listType=atomic
@@ -156,4 +156,10 @@ type AvailableStatus struct {
 	// LargestGang is how many accelerators a gang could have whose workers each take a whole node, as large as the largest of them.
 	// +required
 	LargestGang int64 `json:"largestGang"`
+	// FreeWithSurplus is Free if all surplus left that gives way to a gang of the team.
+	// +optional
+	FreeWithSurplus int32 `json:"freeWithSurplus"`
+	// LargestGangWithSurplus is LargestGang if all that surplus left.
+	// +optional
+	LargestGangWithSurplus int64 `json:"largestGangWithSurplus"`
 }

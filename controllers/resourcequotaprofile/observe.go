@@ -166,7 +166,10 @@ func (r *Reconciler) observeOffers(ctx context.Context, o *quota.Observed) error
 	for queue, offers := range byQueue {
 		for _, offer := range offers {
 			o.Offers[queue] = append(o.Offers[queue], v1alpha1.AvailableStatus{
-				Resource: offer.Resource, Model: offer.Model, Free: offer.Free, LargestGang: int64(offer.WholeNodes) * offer.PerNode,
+				Resource: offer.Resource, Model: offer.Model,
+				Free: offer.Room.Free, LargestGang: int64(offer.Room.WholeNodes) * offer.PerNode,
+				FreeWithSurplus:        offer.WithSurplus.Free,
+				LargestGangWithSurplus: int64(offer.WithSurplus.WholeNodes) * offer.PerNode,
 			})
 		}
 	}

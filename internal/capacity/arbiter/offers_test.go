@@ -26,5 +26,5 @@ func TestWhatAQueueThatAppearsCouldHave(t *testing.T) {
 	writer, is := a.reader.(client.Client)
 	g.Expect(is).To(BeTrue())
 	g.Expect(writer.Create(t.Context(), queue)).To(Succeed())
-	g.Expect(ask()).To(HaveKeyWithValue("default", ConsistOf(HaveField("Offer.Free", int32(8)))))
+	g.Expect(ask()).To(HaveKeyWithValue("default", ConsistOf(HaveField("Offer.Room.Free", int32(8)))))
 }

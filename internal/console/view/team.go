@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"strconv"
 	"time"
@@ -78,7 +79,8 @@ func NewTeam(p *v1alpha1.ResourceQuotaProfile, m *Model, s *Sight, cfg *config.C
 		a := &st.Available[i]
 		t.Available = append(t.Available, Figure{
 			Label: nameText(cmp.Or(a.Model, a.Resource)), Value: strconv.Itoa(int(a.Free)),
-			Note: "workers of one could be placed; the largest gang has " + strconv.FormatInt(a.LargestGang, 10),
+			Note: fmt.Sprintf("workers of one could be placed, and %d if surplus gave way; the largest gang has %d, or %d then",
+				a.FreeWithSurplus, a.LargestGang, a.LargestGangWithSurplus),
 		})
 	}
 	for i := range st.Reservations {
