@@ -204,6 +204,8 @@ const (
 	EventResized = "Resized"
 	// EventProgressIgnored: a line of the training's log breaks the protocol of progress, and was ignored.
 	EventProgressIgnored = "ProgressIgnored"
+	// EventSlowWorker: all workers wait for one in each step.
+	EventSlowWorker = "SlowWorker"
 	// EventProgressForbidden: the operator may not read the log of worker 0, because component training-progress is not installed.
 	EventProgressForbidden = "ProgressForbidden"
 	// EventSized: containers request, or could request, something else than their template says, by what the task used.

@@ -64,4 +64,20 @@ type TrainingProgress struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	TimeLeft string `json:"timeLeft,omitempty"`
+	// Straggler is the worker that all others wait for in each step; absent if there is none, or the training does not say.
+	// +optional
+	Straggler *TrainingStraggler `json:"straggler,omitempty"`
+}
+
+// TrainingStraggler is a worker that takes longer for its part of each step than the others.
+type TrainingStraggler struct {
+	// Worker is its index.
+	Worker int32 `json:"worker"`
+	// Node that it is on; empty for a worker without one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node,omitempty"`
+	// Slowness is how many times as long as the median worker it took when it was first told, such as 1.6.
+	// +kubebuilder:validation:MaxLength=32
+	Slowness string `json:"slowness"`
 }

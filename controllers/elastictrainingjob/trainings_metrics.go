@@ -21,7 +21,10 @@ var (
 	progressDesc = trainingDesc("tideline_training_progress_ratio", "Steps taken, of those to take.", jobLabels...)
 	rateDesc     = trainingDesc("tideline_training_steps_per_second", "Usual pace of the training.", jobLabels...)
 	leftDesc     = trainingDesc("tideline_training_left_seconds", "Time that is left at the usual pace.", jobLabels...)
-	stalledDesc  = trainingDesc("tideline_training_stalled", "1 while the training takes no steps, else 0.", jobLabels...)
+	slownessDesc = trainingDesc("tideline_training_straggler_slowness",
+		"How many times as long as the median worker the slowest takes for its part of a step, while all others wait for it.",
+		jobLabels...)
+	stalledDesc = trainingDesc("tideline_training_stalled", "1 while the training takes no steps, else 0.", jobLabels...)
 )
 
 var jobLabels = []string{"namespace", "name", "queue"}
@@ -33,7 +36,7 @@ func trainingDesc(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector.
 func (*trainings) Describe(to chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		heldDesc, keptDesc, lostDesc, goodputDesc, progressDesc, rateDesc, leftDesc, stalledDesc,
+		heldDesc, keptDesc, lostDesc, goodputDesc, progressDesc, rateDesc, leftDesc, slownessDesc, stalledDesc,
 	} {
 		to <- desc
 	}
@@ -63,6 +66,9 @@ func (t *trainings) Collect(to chan<- prometheus.Metric) {
 			stalled = 1
 		}
 		gauge(stalledDesc, stalled)
+		if figures.Straggler != nil {
+			gauge(slownessDesc, figures.Straggler.Slowness)
+		}
 		if figures.Total > 0 {
 			gauge(progressDesc, float64(figures.Step)/float64(figures.Total))
 		}

@@ -16,6 +16,19 @@ func (p *planner) noteProgress() {
 		p.Status.Training = nil
 	case p.Trained != nil:
 		p.Status.Training = progress.ShowFigures(p.Status.Training, *p.Trained)
+		p.placeStraggler()
+	}
+}
+
+// placeStraggler writes on which node the straggler is. An index that no worker has is not believed.
+func (p *planner) placeStraggler() {
+	slow := p.Status.Training.Straggler
+	switch {
+	case slow == nil:
+	case int(slow.Worker) >= len(p.At):
+		p.Status.Training.Straggler = nil
+	case p.At[slow.Worker] != nil && slow.Node == "":
+		slow.Node = p.At[slow.Worker].Node
 	}
 }
 

@@ -25,14 +25,15 @@ class Progress:
         self.total, self.every = total, every
         self.quiet = int(os.environ.get("RANK", "0")) != 0
         self.last = -math.inf
-        self.checkpoint = None
+        self.checkpoint, self.more = None, {}
 
     def start(self, step=0):
         self.say(step, phase="start")
 
-    def step(self, step, loss=None):
+    def step(self, step, loss=None, **more):
+        self.more.update(more)
         if time.monotonic() - self.last >= self.every:
-            self.say(step, loss=loss)
+            self.more = self.say(step, loss=loss, **self.more) or {}
 
     def saved(self, step):
         """A checkpoint of this step is on disk, whole: steps up to it are not lost any more."""

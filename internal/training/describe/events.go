@@ -94,6 +94,7 @@ func (s *story) tellWorkers() {
 	}
 	s.tellInVain()
 	s.tellRejections()
+	s.tellStraggler()
 	if f := after.LastFailure; f != nil && after.Restarts > before.Restarts {
 		s.addEvent(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "%s; %s (restart %d).",
 			whatFailed(f), s.whatFollows(), after.Restarts)
@@ -120,6 +121,24 @@ func (s *story) tellInVain() {
 	}
 	s.addEvent(corev1.EventTypeWarning, v1alpha1.EventLeftInVain,
 		"%s to make room for %s, but Volcano did not place it in time: the job takes its room back.", who, left.For)
+}
+
+// tellStraggler says which worker all others wait for.
+func (s *story) tellStraggler() {
+	if s.after.Training == nil || s.after.Training.Straggler == nil {
+		return
+	}
+	slow := s.after.Training.Straggler
+	if was := s.before.Training; was != nil && was.Straggler != nil && was.Straggler.Worker == slow.Worker {
+		return
+	}
+	where := ""
+	if slow.Node != "" {
+		where = " on node " + slow.Node
+	}
+	s.addEvent(corev1.EventTypeWarning, v1alpha1.EventSlowWorker, "Worker %d%s takes %s times as long as the median worker for its "+
+		"part of a step, by its own clock, and all others wait for it. Compare its node's devices with others, or the part of the "+
+		"data that it reads.", slow.Worker, where, slow.Slowness)
 }
 
 // tellRejections says which nodes rejected workers, or failed them.

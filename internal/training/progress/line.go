@@ -19,6 +19,8 @@ const (
 	MaxLine = 512
 	// mostSteps bounds steps: beyond it a number is no count of steps.
 	mostSteps = 1_000_000_000_000_000
+	// mostIndex bounds indices of workers, and mostSlowness how slow one may be.
+	mostIndex, mostSlowness = 1_000_000, 1e6
 )
 
 // Phase is what a training does from a line on.
@@ -47,6 +49,8 @@ type Report struct {
 	// Loss is finite; it is 0 if the line does not say.
 	Loss  float64
 	Phase Phase
+	// Slowest worker, if the ranks compare themselves.
+	Slowest Slowest
 }
 
 // ParseLine reads one line of a log, without its end. ours is false for a line of somebody else, for which err is nil. A line
@@ -74,6 +78,9 @@ func ParseLine(line []byte) (r Report, ours bool, err error) {
 			return Report{}, true, err
 		}
 	}
+	if seen["slowest"] != seen["slowness"] {
+		return Report{}, true, errors.New("slowest and slowness belong together")
+	}
 	return r, true, r.judge()
 }
 
@@ -97,6 +104,17 @@ func (r *Report) set(key, value string) (err error) {
 			r.Phase = p
 		default:
 			err = fmt.Errorf("phase=%s is none of start, train, evaluate, checkpoint and end", quote(value))
+		}
+	case "slowest":
+		var worker int64
+		if worker, err = wholeNumber(key, value); err == nil && worker > mostIndex {
+			err = fmt.Errorf("slowest=%s is no index of a worker", quote(value))
+		}
+		r.Slowest.Worker = int32(min(worker, mostIndex))
+	case "slowness":
+		r.Slowest.Slowness, err = strconv.ParseFloat(value, 64)
+		if err != nil || !(r.Slowest.Slowness >= 1 && r.Slowest.Slowness <= mostSlowness) {
+			err = fmt.Errorf("slowness=%s is no number from 1 to 1e6", quote(value))
 		}
 	case "rank":
 		if value != "0" {

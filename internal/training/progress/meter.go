@@ -36,6 +36,7 @@ type Meter struct {
 	// interval is the usual time between two reports, and perStep the usual time of a step; intervals is how many they come from.
 	interval, perStep time.Duration
 	intervals         int
+	slow              row
 	// Account is what became of the GPU time.
 	Account Account
 }
@@ -65,6 +66,9 @@ func (m *Meter) NoteReport(r Report, at, arrived time.Time) error {
 	}
 	if r.Total == 0 {
 		r.Total = m.last.Total
+	}
+	if !starts && r.Phase == PhaseTrain {
+		m.slow.note(r.Slowest, at)
 	}
 	// A line that only says that a phase begins is no step, but silence counts from it all the same.
 	m.fresh = r.Phase == PhaseStart || m.fresh && m.heard && steps <= 0
@@ -103,7 +107,7 @@ func (m *Meter) NoteListening(now time.Time) {
 // NoteDeafness is the opposite of [Meter.NoteListening].
 func (m *Meter) NoteDeafness() { m.deaf = true }
 
-func (m *Meter) forgetPace() { m.interval, m.perStep, m.intervals = 0, 0, 0 }
+func (m *Meter) forgetPace() { m.interval, m.perStep, m.intervals, m.slow = 0, 0, 0, row{} }
 
 // learn takes an interval that was all training.
 func (m *Meter) learn(pause time.Duration, steps int64) {
@@ -148,6 +152,8 @@ type Figures struct {
 	Fresh bool
 	// Stall is set once no step came for too long; nil before.
 	Stall *Stall
+	// Straggler is the worker that all others wait for; nil for none, and where the ranks do not compare themselves.
+	Straggler *Straggler
 }
 
 // Stall is a hang: no step came for as long as Limit.
@@ -163,7 +169,8 @@ func (m *Meter) ReadFigures(factor int32, now time.Time) (f Figures, known bool)
 	if !m.heard {
 		return Figures{}, false
 	}
-	f = Figures{Step: m.last.Step, Total: m.last.Total, Checkpoint: m.last.Checkpoint, Loss: m.last.Loss, Fresh: m.fresh}
+	f = Figures{Step: m.last.Step, Total: m.last.Total, Checkpoint: m.last.Checkpoint, Loss: m.last.Loss, Fresh: m.fresh,
+		Straggler: m.slow.straggler()}
 	if m.intervals >= enough {
 		f.StepTime = m.perStep
 	}

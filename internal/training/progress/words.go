@@ -25,17 +25,33 @@ func ShowFigures(shown *v1alpha1.TrainingProgress, f Figures) *v1alpha1.Training
 		next.TimeLeft = formatLeft(f.TimeLeft())
 	}
 	if shown == nil {
+		next.Straggler = showStraggler(nil, f)
 		return next
 	}
+	next.Straggler = showStraggler(shown.Straggler, f)
 	if was, err := strconv.ParseFloat(shown.StepsPerSecond, 64); err == nil && f.StepTime > 0 &&
 		math.Abs(1/f.StepTime.Seconds()-was) <= sameRate*was {
 		next.StepsPerSecond = shown.StepsPerSecond
 	}
-	same := next.Progress == shown.Progress && next.StepsPerSecond == shown.StepsPerSecond && next.TimeLeft == shown.TimeLeft
+	same := next.Progress == shown.Progress && next.StepsPerSecond == shown.StepsPerSecond && next.TimeLeft == shown.TimeLeft &&
+		next.Straggler == shown.Straggler
 	if same && f.Stall == nil {
 		return shown
 	}
 	return next
+}
+
+// showStraggler is what status shows of the straggler, given what it shows: that of the first report that told of it.
+func showStraggler(shown *v1alpha1.TrainingStraggler, f Figures) *v1alpha1.TrainingStraggler {
+	switch {
+	case f.Straggler == nil:
+		return nil
+	case shown != nil && shown.Worker == f.Straggler.Worker:
+		return shown
+	}
+	return &v1alpha1.TrainingStraggler{
+		Worker: f.Straggler.Worker, Slowness: strconv.FormatFloat(f.Straggler.Slowness, 'f', 1, 64),
+	}
 }
 
 // shareOf is how far the training is: in percent, or in steps of three digits where the total is unknown.

@@ -43,6 +43,7 @@ func Status() v1alpha1.ElasticTrainingJobStatus {
 		Training: &v1alpha1.TrainingProgress{
 			Step: 1e15, Total: 1e15, CheckpointStep: ptr.To[int64](1e15), Progress: "100%",
 			StepsPerSecond: "0.00028", TimeLeft: "3649d18h",
+			Straggler: &v1alpha1.TrainingStraggler{Worker: 4095, Node: strings.Repeat("n", 253), Slowness: "1000000.0"},
 		},
 		LastFailure: &v1alpha1.WorkerFailure{
 			Worker: 4095, Time: at, ExitCode: 137, Reason: "OOMKilled", InPlace: true, LostSince: &at,
