@@ -105,17 +105,8 @@ func (r *Report) set(key, value string) (err error) {
 		default:
 			err = fmt.Errorf("phase=%s is none of start, train, evaluate, checkpoint and end", quote(value))
 		}
-	case "slowest":
-		var worker int64
-		if worker, err = wholeNumber(key, value); err == nil && worker > mostIndex {
-			err = fmt.Errorf("slowest=%s is no index of a worker", quote(value))
-		}
-		r.Slowest.Worker = int32(min(worker, mostIndex))
-	case "slowness":
-		r.Slowest.Slowness, err = strconv.ParseFloat(value, 64)
-		if err != nil || !(r.Slowest.Slowness >= 1 && r.Slowest.Slowness <= mostSlowness) {
-			err = fmt.Errorf("slowness=%s is no number from 1 to 1e6", quote(value))
-		}
+	case "slowest", "slowness":
+		err = r.Slowest.set(key, value)
 	case "rank":
 		if value != "0" {
 			err = fmt.Errorf("rank=%s: only rank 0 reports", quote(value))

@@ -1,6 +1,10 @@
 package progress
 
-import "time"
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
 
 const (
 	// slowAt is how many times as long as the median worker one must take for its part of a step, and enoughSlow in how many reports
@@ -16,6 +20,23 @@ type Slowest struct {
 	Worker int32
 	// Slowness is how many times as long as the median worker it took, from 1 to 1e6; 0 if the line does not say.
 	Slowness float64
+}
+
+// set takes one value of a line.
+func (s *Slowest) set(key, value string) (err error) {
+	if key == "slowness" {
+		s.Slowness, err = strconv.ParseFloat(value, 64)
+		if err != nil || !(s.Slowness >= 1 && s.Slowness <= mostSlowness) {
+			return fmt.Errorf("slowness=%s is no number from 1 to 1e6", quote(value))
+		}
+		return nil
+	}
+	worker, err := wholeNumber(key, value)
+	if err == nil && worker > mostIndex {
+		err = fmt.Errorf("slowest=%s is no index of a worker", quote(value))
+	}
+	s.Worker = int32(min(worker, mostIndex))
+	return err
 }
 
 // Straggler is a worker for which all others wait in each step.

@@ -12,10 +12,10 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// A crew is a training of so many workers as its ranks time themselves, made from a seed. The generator was fixed before the first
-// run: 2 to 64 workers, 20 to 200 steps between two reports (the helper has 100), each worker's part of a step with a jitter of a
-// tenth, one part in 100 up to three times as long, and nodes that differ by up to a tenth. In every second crew one worker takes 1.4 to 3 times as long
-// from the 100th report on. 600 reports, ten seconds apart.
+// A crew is a training of so many workers as its ranks time themselves, made from a seed. The generator was fixed before the
+// first run: 2 to 64 workers, 20 to 200 steps between two reports (the helper has 100), each worker's part of a step with a
+// jitter of a tenth, one part in 100 up to three times as long, and nodes that differ by up to a tenth. In every second crew one
+// worker takes 1.4 to 3 times as long from the 100th report on. 600 reports, ten seconds apart.
 type crew struct {
 	random *rand.Rand
 	speed  []float64

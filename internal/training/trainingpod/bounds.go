@@ -46,8 +46,8 @@ func CheckWeight(template *corev1.PodTemplateSpec) field.ErrorList {
 	return nil
 }
 
-// CheckDevices returns an error for each device, or other extended resource, that a container requests without a limit of the same
-// amount: the API server would refuse the pods.
+// CheckDevices returns an error for each device, or other extended resource, that a container requests without a limit of the
+// same amount: the API server would refuse the pods.
 func CheckDevices(template *corev1.PodTemplateSpec) field.ErrorList {
 	var all field.ErrorList
 	check := func(at *field.Path, containers []corev1.Container) {

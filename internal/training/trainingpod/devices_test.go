@@ -35,7 +35,7 @@ func TestDevicesNeedTheirLimit(t *testing.T) {
 				return
 			}
 			g.Expect(found).To(HaveLen(1))
-			g.Expect(found[0].Error()).To(HavePrefix("spec.template.spec.containers[0].resources.requests[nvidia.com/gpu]: Invalid value: "))
+			g.Expect(found[0].Field).To(Equal("spec.template.spec.containers[0].resources.requests[nvidia.com/gpu]"))
 			g.Expect(found[0].Error()).To(HaveSuffix("write it under limits, and leave requests out"))
 		})
 	}
