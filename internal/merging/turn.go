@@ -62,7 +62,9 @@ func ClaimantOf(
 		core = trainingpod.MergeCounted(a.spec, pods, cfg.Sharing)
 	} else {
 		c.Ask, c.Asks, c.Wants = turnAsk(job.UID, st), true, a.mostPods()-a.spec.MinReplicas
+		// It is as old as its place in the line: a merge that was created a year ago must not come before all trainings each day.
 		c.Since = ptr.Deref(st.QueueTime, *st.TurnTime).Time
+		c.Created = c.Since
 	}
 	c.Core, c.Accelerated = admission.HeldBy(core, pods), cfg.AcceleratorsAmong(core) > 0
 	return c
