@@ -60,6 +60,7 @@ func ClaimantOf(
 		c.Ask = fmt.Sprintf("%s/%s.%d", job.UID, st.Run.ID, st.Run.Attempt)
 		pods = max(st.Run.MinReplicas, st.Run.MaxReplicas)
 		core = trainingpod.MergeCounted(a.spec, pods, cfg.Sharing)
+		c.InQueue = st.Pool == profile.Name // A pool may be the Queue of a profile, whose capability then counts the run too.
 	} else {
 		c.Ask, c.Asks, c.Wants = turnAsk(job.UID, st), true, a.mostPods()-a.spec.MinReplicas
 		// It is as old as its place in the line: a merge that was created a year ago must not come before all trainings each day.
@@ -98,10 +99,11 @@ func (t *facts) blockedTurn() *admission.Blocked {
 	return t.job.Turn.Blocked
 }
 
-// noteBlockedTurns finds the merges of the line that wait at a cap. Those that have left the line ask no longer.
+// noteBlockedTurns finds the merges of the line that wait at a cap. Those that could not use their turn ask no longer: the room of
+// their owner's trainings must not wait for them.
 func (p *planner) noteBlockedTurns(line []*merge) {
 	for _, t := range p.merges {
-		if t.position == 0 {
+		if t.position == 0 || t.hasStoreTrouble() || p.whyClosed() != nil {
 			t.st.TurnTime = nil
 		}
 	}

@@ -158,6 +158,34 @@ func TestAMergeThatWaitsAtACapKeepsItsTurnBeforeYoungerTrainings(t *testing.T) {
 	g.Expect(w.turns.trainings[1].Asks).To(BeFalse(), "which has the rest")
 }
 
+func TestAMergeThatCannotUseItsTurnHoldsUpNoTraining(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 100)
+	w.turns.trainings = []admission.Claimant{train(6)}
+	m := cappedLine(w, "12", "alice")[0]
+	w.settle()
+	g.Expect(m.status().TurnTime).NotTo(BeNil())
+	m.store.trouble = &Trouble{Reason: v1alpha1.ReasonStoreForbidden, Message: "No."}
+	w.pass(time.Minute)
+	g.Expect(m.status().TurnTime).To(BeNil(), "its store cannot be read")
+	m.store.trouble = nil
+	w.pass(time.Minute)
+	g.Expect(m.status().TurnTime).NotTo(BeNil())
+	closed := w.observed()
+	closed.QueueState = "Closed"
+	g.Expect(Plan(closed, w.now).Jobs[0].Status.TurnTime).To(BeNil(), "its pool takes no gangs")
+}
+
+func TestARunInTheQueueOfItsProfileCountsForTheCapability(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 100)
+	m := cappedLine(w, "12", "alice")[0]
+	w.settle()
+	g.Expect(ClaimantOf(m.object, m.profile, w.config).InQueue).To(BeFalse())
+	m.profile.Name = m.status().Pool
+	g.Expect(ClaimantOf(m.object, m.profile, w.config).InQueue).To(BeTrue())
+}
+
 func TestTheLineWaitsSecondsForTheAnswerOfACap(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 100)
