@@ -62,7 +62,7 @@ func (r *Reconciler) taint(ctx context.Context, node *corev1.Node) (string, erro
 	}
 	before := node.DeepCopy()
 	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: taintKey, Value: taintValue, Effect: corev1.TaintEffectNoSchedule})
-	// The list of taints is written as a whole, so that nobody may have changed it since.
+	// The list of taints is written as a whole, so the API server must refuse it if another client changed it since.
 	err := r.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	switch {
 	case apierrors.IsForbidden(err):

@@ -88,7 +88,7 @@ type Dependencies struct {
 	// Spent tells what users of a profile have used of accelerators in a window of time.
 	Spent func(profile string, window time.Duration) (admission.Spending, error)
 	// IdleTime tells for how long the accelerators of pods that are not of Tideline's jobs have been without use, not before since;
-	// false if nobody knows. nil for never.
+	// false if that was not measured. nil where nothing is.
 	IdleTime func(namespace, kind, name string, since time.Time) (time.Duration, bool)
 	// LedgerVolatile is in one sentence why the ledger goes with the operator's pod; empty if it does not, or that is unknown.
 	LedgerVolatile string

@@ -18,7 +18,7 @@ const (
 )
 
 // Repack is advice: which surplus to move to other nodes so that a gang that waits in pieces has its place. It moves no core, and
-// takes nobody's room: each worker that moves finds another node beside the gang.
+// takes no other gang's room: each worker that moves finds another node beside the gang.
 type Repack struct {
 	// For is the gang, and Workers how many it waits for.
 	For     types.NamespacedName
@@ -57,7 +57,7 @@ func (m *Model) AdviseRepack(
 	all := s.newCrowd(candidates)
 	for _, g := range largestFirst(devices, stuck) {
 		if _, headroom := s.headroom(g); headroom < g.Workers || g.beyondModel() != "" {
-			continue // It waits for its queue, or nobody knows for what.
+			continue // It waits for its queue, or for what the model does not know.
 		}
 		for _, on := range s.places(g) {
 			if a := s.compile(&on.Shape); on.Workers-s.roomSoon(on, a) > mostMissing || !s.fitsWithout(on, a, all) {

@@ -21,7 +21,7 @@ type IdleTask struct {
 	Kind, Name, User string
 	// Accelerators that its pods hold, in thousandths.
 	Accelerators int64
-	// Idle is for how long they have been seen without use; 0 if they are in use, or nobody knows.
+	// Idle is for how long they have been seen without use; 0 if they are in use, or were not measured.
 	Idle time.Duration
 }
 

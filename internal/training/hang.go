@@ -16,19 +16,19 @@ func (p *planner) noteProgress() {
 		p.Status.Training = nil
 	case p.Trained != nil:
 		p.Status.Training = progress.ShowFigures(p.Status.Training, *p.Trained)
-		p.placeStraggler()
+		placeStraggler(p.State)
 	}
 }
 
 // placeStraggler writes on which node the straggler is. An index that no worker has is not believed.
-func (p *planner) placeStraggler() {
-	slow := p.Status.Training.Straggler
+func placeStraggler(s *jobstate.State) {
+	slow := s.Status.Training.Straggler
 	switch {
 	case slow == nil:
-	case int(slow.Worker) >= len(p.At):
-		p.Status.Training.Straggler = nil
-	case p.At[slow.Worker] != nil && slow.Node == "":
-		slow.Node = p.At[slow.Worker].Node
+	case int(slow.Worker) >= len(s.At):
+		s.Status.Training.Straggler = nil
+	case s.At[slow.Worker] != nil && slow.Node == "":
+		slow.Node = s.At[slow.Worker].Node
 	}
 }
 

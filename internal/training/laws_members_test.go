@@ -3,6 +3,8 @@ package training
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
@@ -51,4 +53,15 @@ func (m *planned) evictedAreInOrder() bool {
 		}
 	}
 	return len(m.st.Elasticity.Evicted) == 0 || m.st.Elasticity.LastEvictionTime != nil
+}
+
+// podsThatRun counts pods that did not end.
+func podsThatRun(o *jobstate.Observed) int {
+	n := 0
+	for i := range o.Workers {
+		if o.Workers[i].Phase == corev1.PodRunning || o.Workers[i].Phase == corev1.PodPending {
+			n++
+		}
+	}
+	return n
 }

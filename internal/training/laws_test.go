@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -491,15 +490,4 @@ func busy(o *jobstate.Observed, d *Decision) string {
 		return "writes other objects"
 	}
 	return ""
-}
-
-// podsThatRun counts pods that did not end.
-func podsThatRun(o *jobstate.Observed) int {
-	n := 0
-	for i := range o.Workers {
-		if o.Workers[i].Phase == corev1.PodRunning || o.Workers[i].Phase == corev1.PodPending {
-			n++
-		}
-	}
-	return n
 }

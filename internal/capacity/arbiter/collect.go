@@ -51,7 +51,8 @@ type inputs struct {
 	grants            map[string]admission.Grants
 	// fairly asks the model which surplus leaves for waiting surplus.
 	fairly func(*capacity.Model) (verdicts, time.Duration)
-	// moved are the queues whose surplus the operator may move. movable tells of which jobs surplus may move now: see [collector].
+	// moved are the queues whose surplus the operator may move. movable returns which jobs may have their surplus moved now: see
+	// [collector].
 	moved   map[string]bool
 	movable func(moved map[string]bool) func(types.NamespacedName) *capacity.Shape
 	// devices are the accelerators that nodes have.

@@ -106,7 +106,8 @@ func (c *trainJob) jobFields() {
 	job := c.replicated.Template.Spec
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&job)
 	if err != nil {
-		panic(err) // Only for types that no object of Kubernetes has.
+		c.refuse(c.jobPath(), nil, "it cannot be read: "+err.Error(), "check the runtime")
+		return
 	}
 	// Trainer sets the first three; the others are carried over.
 	known := []string{"parallelism", "completions", "completionMode", "template", "backoffLimit", "activeDeadlineSeconds"}

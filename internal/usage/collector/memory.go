@@ -259,7 +259,7 @@ func (m *memory) addDay(d ledger.PartDay, u sizing.Usage) {
 		if seen, some := sizing.DeviceDayOf(d.Day, u); some && d.Container == "" {
 			m.devices[of] = append(m.devices[of], seen)
 		}
-		return // Nobody sizes them.
+		return // Tideline sizes its own jobs only.
 	}
 	if m.used[of] == nil {
 		m.used[of] = &sizing.History{}

@@ -222,7 +222,7 @@ func (c *Collector) asked(stays []ledger.Stay) []promquery.Stay {
 			a.Accelerators += s.Resources[resource]
 		}
 		if role == sizing.Other && a.Accelerators == 0 {
-			continue // What pods of others do without accelerators nobody asks.
+			continue // Of pods of others only the use of accelerators is reported.
 		}
 		asked = append(asked, a)
 	}

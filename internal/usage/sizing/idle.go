@@ -33,7 +33,7 @@ func DeviceDayOf(at time.Time, u Usage) (DeviceDay, bool) {
 }
 
 // IdleTime is for how long accelerators have been seen without use up to now: after they were last in use, and not before since.
-// Time without samples is not idle, because nobody knows. A day's samples count as its last.
+// Time without samples is not idle, because it was not measured. A day's samples count as its last.
 func IdleTime(days []DeviceDay, since time.Time) time.Duration {
 	from := since
 	for _, d := range days {

@@ -15,7 +15,7 @@ type Role string
 const (
 	Master Role = "master"
 	Worker Role = "worker"
-	// Other is of the pods of other workloads, such as notebooks, which nobody sizes.
+	// Other is of the pods of other workloads, such as notebooks, which Tideline does not size.
 	Other Role = "other"
 )
 
