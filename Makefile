@@ -67,9 +67,9 @@ IMAGE_ARGS = --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build
 KUBECTL_APPLY := apply --request-timeout=30s -f -
 KUBECTL_DELETE := delete --ignore-not-found --timeout=60s -f -
 
-# Deletes every job and merge, and waits until all that belongs to them is gone. Once their kind is gone as well, the garbage
+# Deletes every job, merge and profile, and waits until all that belongs to them is gone. Once their kind is gone as well, the garbage
 # collector knows no more whose their pods were, and leaves those that it has not come to.
-define delete_jobs
+define delete_all
 for kind in elastictrainingjobs mergejobs; do
 	if "$$kubectl" get crd "$$kind.tideline.io" >/dev/null 2>&1; then
 		"$$kubectl" delete "$$kind" --all --all-namespaces --cascade=foreground --timeout=5m
@@ -467,7 +467,7 @@ install: ## Install the CRDs, the tiers' PriorityClasses and the pool of merges.
 uninstall: ## Delete every job, merge and profile, the CRDs, the PriorityClasses and the pool of merges.
 	@$(find_kubectl)
 	kustomize=$$($(TOOL) kustomize)
-	$(delete_jobs)
+	$(delete_all)
 	if $(serves_queues); then
 		"$$kustomize" build config/pool | "$$kubectl" $(KUBECTL_DELETE)
 	fi
@@ -483,5 +483,5 @@ deploy: ## Install everything and run the operator of image IMG in the cluster.
 undeploy: ## Delete every job, merge and profile, and what deploy installed.
 	@$(find_kubectl)
 	kustomize=$$($(TOOL) kustomize)
-	$(delete_jobs)
+	$(delete_all)
 	"$$kustomize" build config/default | "$$kubectl" $(KUBECTL_DELETE)
