@@ -144,6 +144,19 @@ func (s *Scenario) Join(team string) {
 	s.Patch(namespace, fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, TeamLabel, team))
 }
 
+// PodsByRank are the pods of the scenario that are not leaving, by the rank that each has.
+func (s *Scenario) PodsByRank(rank func(*corev1.Pod) int) (map[int]*corev1.Pod, error) {
+	list := &corev1.PodList{}
+	err := s.Client.List(s.ctx, list, client.InNamespace(s.Namespace))
+	byRank := map[int]*corev1.Pod{}
+	for i := range list.Items {
+		if p := &list.Items[i]; p.DeletionTimestamp == nil {
+			byRank[rank(p)] = p
+		}
+	}
+	return byRank, err
+}
+
 // Get reads an object that must be there.
 func Get[T client.Object](s *Scenario, o T, name string) T {
 	s.t.Helper()

@@ -151,15 +151,7 @@ func TestMPINotConverted(t *testing.T) {
 			in := parsed[MPIJob](t, launcherJob)
 			c.edit(in)
 			out, notes := FromMPIJob(in)
-			if out != nil {
-				t.Error("it is converted")
-			}
-			said(t, notes, c.says)
-			for _, n := range notes {
-				if n.Do == "" {
-					t.Errorf("%s: does not say what to do", n)
-				}
-			}
+			notConverted(t, out, notes, c.says)
 		})
 	}
 }

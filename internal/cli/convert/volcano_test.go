@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 	batch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	bus "volcano.sh/apis/pkg/apis/bus/v1alpha1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
 // volcanoTask is a task of pods that have a GPU, start torchrun and restart in place.
@@ -310,15 +312,7 @@ func TestVolcanoNotConverted(t *testing.T) {
 			j := goodVolcano()
 			c.edit(j)
 			out, notes := FromVolcanoJob(j)
-			if out != nil {
-				t.Error("it is converted")
-			}
-			said(t, notes, c.says)
-			for _, n := range notes {
-				if n.Do == "" {
-					t.Errorf("%s: does not say what to do", n)
-				}
-			}
+			notConverted(t, out, notes, c.says)
 		})
 	}
 }
@@ -336,4 +330,18 @@ func TestLongListsOfHostsAreLeftToTheFile(t *testing.T) {
 		t.Error("the list is in the template")
 	}
 	said(t, notes, []string{"VC_TRAINER_HOSTS is not set", "spec.plugins[svc]"}, retried)
+}
+
+// notConverted expects that nothing came out, for these reasons, and that each note says what to do.
+func notConverted(t *testing.T, out *v1alpha1.ElasticTrainingJob, notes []Note, says []string) {
+	t.Helper()
+	if out != nil {
+		t.Error("it is converted")
+	}
+	said(t, notes, says)
+	for _, n := range notes {
+		if n.Do == "" {
+			t.Errorf("%s: does not say what to do", n)
+		}
+	}
 }

@@ -82,17 +82,7 @@ func (s *side) rank(pod *corev1.Pod) int {
 }
 
 // pods are those that are not leaving, by rank.
-func (s *side) pods() (map[int]*corev1.Pod, error) {
-	list := &corev1.PodList{}
-	err := s.Client.List(s.Context(), list, client.InNamespace(s.Namespace))
-	byRank := map[int]*corev1.Pod{}
-	for i := range list.Items {
-		if p := &list.Items[i]; p.DeletionTimestamp == nil {
-			byRank[s.rank(p)] = p
-		}
-	}
-	return byRank, err
-}
+func (s *side) pods() (map[int]*corev1.Pod, error) { return s.PodsByRank(s.rank) }
 
 // pod is the pod of a rank, which must be there.
 func (s *side) pod(rank int) *corev1.Pod {
