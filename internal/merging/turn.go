@@ -99,8 +99,8 @@ func (t *facts) blockedTurn() *admission.Blocked {
 	return t.job.Turn.Blocked
 }
 
-// noteBlockedTurns finds the merges of the line that wait at a cap. Those that could not use their turn ask no longer: the room of
-// their owner's trainings must not wait for them.
+// noteBlockedTurns finds the merges of the line that wait at a cap. Those that could not use their turn ask no longer:
+// trainings of their owner must not wait for them.
 func (p *planner) noteBlockedTurns(line []*merge) {
 	for _, t := range p.merges {
 		if t.position == 0 || t.hasStoreTrouble() || p.whyClosed() != nil {
