@@ -18,10 +18,11 @@ const (
 	backupRows = 500
 )
 
-// tables are those with what the ledger has, of version beginVersion and later.
+// tables are those with what the ledger has, of version beginVersion and later. A backup of an older one lacks those that came
+// since.
 var tables = []string{
 	"series", "pod_day", "task_day", "decision", "part", "part_day", "collected_day", "oom_kill", "delivery", "report",
-	"report_file", "room", "ledger_begin",
+	"report_file", "room", "ledger_begin", "training", "training_day",
 }
 
 // Lines of a backup, which is JSON by lines, in gzip: one head, then for each table its name and columns and one line for each

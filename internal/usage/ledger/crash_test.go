@@ -85,6 +85,9 @@ func recordPods(ctx context.Context, l *Ledger) error {
 				{ID: "a/pytorch/1", Part: part("pytorch"), At: at("15 00:30:00"), LimitBytes: 1 << 30},
 			},
 			Collected: []Collected{{at("14 00:00:00"), at("15 00:20:00")}}},
+		{Trained: []Trained{held("05 20:00:00", "06 02:00:00", took(0, 600, "05 20:00:00", "06 02:00:00"))}},
+		{Trained: dayOfTraining()[:2]},
+		{Trained: dayOfTraining()[2:]},
 	} {
 		if err := l.RecordEntries(ctx, e); err != nil {
 			return err
@@ -169,7 +172,11 @@ func everything(ctx context.Context, l *Ledger) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = json.NewEncoder(&b).Encode([]any{usage, decisions, stays, parts, kills, collected, mails, reports})
+	trained, err := l.QueryGoodput(ctx, from, to)
+	if err != nil {
+		return "", err
+	}
+	err = json.NewEncoder(&b).Encode([]any{usage, decisions, stays, parts, kills, collected, mails, reports, trained})
 	for _, r := range append(reports, kept("09 00:00:00", 1)) { // the last one is forgotten, with its files
 		for _, file := range []string{"report.html", "report.csv"} {
 			content, there, failed := l.ReportFile(ctx, r, file)
@@ -182,7 +189,7 @@ func everything(ctx context.Context, l *Ledger) (string, error) {
 
 // A process that ends at any of its statements leaves a ledger that comes to the same when the same is recorded again.
 func TestCrashAtEveryStatement(t *testing.T) {
-	crashesAtEachStatement(t, "pods", true, 12, "carol", "more", "a/pytorch/1")
+	crashesAtEachStatement(t, "pods", true, 12, "carol", "more", "a/pytorch/1", `"Lost":57600}`)
 }
 
 func TestCrashAtEveryStatementOfReports(t *testing.T) {

@@ -105,10 +105,11 @@ type Entries struct {
 	OOMKills  []OOMKill
 	Collected []Collected
 	Rooms     []FreeRoom
+	Trained   []Trained
 }
 
 func (e Entries) isEmpty() bool {
-	return len(e.Stays)+len(e.Decisions)+len(e.PartDays)+len(e.OOMKills)+len(e.Collected)+len(e.Rooms) == 0
+	return len(e.Stays)+len(e.Decisions)+len(e.PartDays)+len(e.OOMKills)+len(e.Collected)+len(e.Rooms)+len(e.Trained) == 0
 }
 
 // check finds what no later try could record.
@@ -141,6 +142,11 @@ func (e Entries) check() error {
 	}
 	for i := range e.Rooms {
 		if err := e.Rooms[i].check(); err != nil {
+			return err
+		}
+	}
+	for i := range e.Trained {
+		if err := e.Trained[i].check(); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ func TestDatabaseOfANewerVersionIsRefused(t *testing.T) {
 		_, err = Open(t.Context(), where)
 		g.Expect(err).To(MatchError(ErrUnusable))
 		g.Expect(err).To(MatchError("open the ledger: the ledger cannot be used: its tables are of version 99, and this operator " +
-			"knows none after 4: run the operator that wrote them, or a newer one"))
+			"knows none after 5: run the operator that wrote them, or a newer one"))
 	})
 }
 

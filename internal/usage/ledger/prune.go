@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// PruneBefore deletes the days, in UTC, that ended before a time, and decisions, kills, measured room, mails and reports of such
-// days, and says how many records those were. All days of a stay that was not seen to end are kept, so that its end can be
-// recorded, and the mails of the last period of each report, so that none is sent again.
+// PruneBefore deletes the days, in UTC, that ended before a time, and decisions, kills, measured room, what became of GPU time,
+// mails and reports of such days, and says how many records those were. All days of a stay that was not seen to end are kept, so
+// that its end can be recorded, and the mails of the last period of each report, so that none is sent again.
 func (l *Ledger) PruneBefore(ctx context.Context, before time.Time) (int64, error) {
 	var pruned int64
 	day := dayOf(before)
@@ -22,6 +22,7 @@ func (l *Ledger) PruneBefore(ctx context.Context, before time.Time) (int64, erro
 			{"DELETE FROM part_day WHERE day < $1", day},
 			{"DELETE FROM collected_day WHERE day < $1", day},
 			{"DELETE FROM oom_kill WHERE at < $1", day * secondsOfDay},
+			{"DELETE FROM training_day WHERE day < $1", day},
 			{"DELETE FROM room WHERE at < $1", day * secondsOfDay},
 			{"DELETE FROM delivery WHERE period_end < $1 AND EXISTS (SELECT 1 FROM delivery later WHERE later.report = delivery.report " +
 				"AND later.period_end > delivery.period_end)", day * secondsOfDay},
@@ -40,6 +41,10 @@ func (l *Ledger) PruneBefore(ctx context.Context, before time.Time) (int64, erro
 		}
 		if _, err := tx.ExecContext(ctx, "DELETE FROM part WHERE NOT EXISTS (SELECT 1 FROM part_day d WHERE d.part = part.id) "+
 			"AND id NOT IN (SELECT part FROM oom_kill)"); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "DELETE FROM training WHERE until_at < $1 AND NOT EXISTS "+
+			"(SELECT 1 FROM training_day d WHERE d.uid = training.uid)", day*secondsOfDay); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, "UPDATE ledger_begin SET at = $1 WHERE at < $1", day*secondsOfDay); err != nil {
@@ -76,6 +81,7 @@ func sumAnew(ctx context.Context, tx transaction, before int64) error {
 	if err := addSums(ctx, tx, sums); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "DELETE FROM series WHERE id NOT IN (SELECT series FROM pod_day)")
+	_, err = tx.ExecContext(ctx, "DELETE FROM series WHERE id NOT IN (SELECT series FROM pod_day) AND id NOT IN (SELECT series "+
+		"FROM training_day)")
 	return err
 }

@@ -11,8 +11,8 @@ import (
 const podDayColumns = "pod_uid, day, begin_at, end_at, state, outcome, uncertain, series, name, node, run, resources"
 
 // RecordEntries adds entries, all of them or none. Entries that are there already change nothing; a stay that is recorded again
-// only grows, until it is final, what was seen of a day is replaced only by what saw as much or more, and of rooms of one time
-// the first stays.
+// only grows, until it is final, what was seen of a day is replaced only by what saw as much or more, of rooms of one time the
+// first stays, and of a training each moment and each step counts once.
 func (l *Ledger) RecordEntries(ctx context.Context, e Entries) error {
 	const doing = "record in the ledger"
 	if err := e.check(); err != nil {
@@ -34,7 +34,10 @@ func (l *Ledger) RecordEntries(ctx context.Context, e Entries) error {
 		if err := recordCollected(ctx, tx, e.Collected); err != nil {
 			return err
 		}
-		return recordRooms(ctx, tx, e.Rooms)
+		if err := recordRooms(ctx, tx, e.Rooms); err != nil {
+			return err
+		}
+		return recordTrained(ctx, tx, e.Trained)
 	})
 }
 

@@ -151,6 +151,29 @@ var migrations = [][]string{{
 	// Since when the ledger has all that ran. A ledger of an older version did not say; its oldest entry is the best guess.
 	`CREATE TABLE ledger_begin (at BIGINT NOT NULL)`,
 	`INSERT INTO ledger_begin (at) SELECT MIN(begin_at) FROM pod_day HAVING MIN(begin_at) IS NOT NULL`,
+}, {
+	// Trainings that tell of their steps, and up to where they are accounted for: in seconds, in nanoseconds and in steps.
+	`CREATE TABLE training (
+		uid TEXT PRIMARY KEY,
+		until_at BIGINT NOT NULL,
+		heard_at BIGINT NOT NULL,
+		step BIGINT NOT NULL
+	)`,
+	// What became of the GPU time of a training on a day, in GPU-seconds. What waits is of steps that no checkpoint has yet.
+	`CREATE TABLE training_day (
+		uid TEXT NOT NULL,
+		day BIGINT NOT NULL,
+		series BIGINT NOT NULL,
+		held BIGINT NOT NULL,
+		kept BIGINT NOT NULL,
+		lost BIGINT NOT NULL,
+		waiting BIGINT NOT NULL,
+		first_step BIGINT NOT NULL,
+		last_step BIGINT NOT NULL,
+		PRIMARY KEY (uid, day)
+	)`,
+	`CREATE INDEX training_day_by_day ON training_day (day)`,
+	`CREATE INDEX training_day_waiting ON training_day (uid) WHERE waiting > 0`,
 }}
 
 // schema makes the tables by the first of the migrations, or all of them.

@@ -16,7 +16,7 @@ func TestMigrationKeepsWhatThereIs(t *testing.T) {
 	onBoth(t, func(t *testing.T, where Options) {
 		g := NewWithT(t)
 		ctx := t.Context()
-		g.Expect(migrations).To(HaveLen(4), "what is to be kept is recorded by statements of each version")
+		g.Expect(migrations).To(HaveLen(5), "what is to be kept is recorded by statements of each version")
 		version := func(n int) *Ledger {
 			kind, writer, reader, err := connectDatabase(where)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -51,6 +51,8 @@ func TestMigrationKeepsWhatThereIs(t *testing.T) {
 		l := opened(t, g, where)
 		g.Expect(partDays(t, g, l, PartQuery{From: at("14 00:00:00"), To: at("16 00:00:00")})).To(HaveLen(2))
 		g.Expect(l.ClaimDelivery(ctx, delivery("alice@example.com"), time.Time{})).To(BeTrue())
+		g.Expect(l.RecordEntries(ctx, Entries{Trained: dayOfTraining()})).To(Succeed())
+		g.Expect(goodput(ctx, g, l, "14", "15")).To(Equal([]Goodput{lostTwoHours}))
 	})
 }
 
@@ -106,7 +108,7 @@ func TestReadersMigrateNothing(t *testing.T) {
 		g.Expect(old.Close()).To(Succeed())
 		for range 2 {
 			g.Expect(refused()).To(And(MatchError(ErrBehind), MatchError("open the ledger to read it: the ledger is not ready to be "+
-				"read: its tables are of version 2, and this program reads version 4: the operator that leads mends that when it "+
+				"read: its tables are of version 2, and this program reads version 5: the operator that leads mends that when it "+
 				"starts; ask again then")))
 		}
 		leader := opened(t, g, where)
@@ -115,7 +117,7 @@ func TestReadersMigrateNothing(t *testing.T) {
 		g.Expect(l.Close()).To(Succeed())
 		_, err = leader.writer.ExecContext(t.Context(), "INSERT INTO ledger_version (version) VALUES (99)")
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(refused()).To(And(MatchError(ErrUnusable), MatchError(ContainSubstring("knows none after 4"))))
+		g.Expect(refused()).To(And(MatchError(ErrUnusable), MatchError(ContainSubstring("knows none after 5"))))
 	})
 	_, err := OpenToRead(t.Context(), Options{})
 	NewWithT(t).Expect(err).To(MatchError(ErrInvalid))
