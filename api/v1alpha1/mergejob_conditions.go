@@ -22,7 +22,8 @@ const (
 	ReasonAsking = "Asking"
 	// ReasonGoingAhead: the merge asks before the head of the line, which waits for room and loses nothing by it.
 	ReasonGoingAhead = "GoingAhead"
-	// ReasonNeverFits: the merge asks for more than its pool could ever give, and is set aside until queue or nodes change.
+	// ReasonNeverFits: the core asks for more than queue and nodes have as they are, even if nothing else ran. A merge is set aside
+	// until they change; a training waits, and starts by itself once there is enough.
 	ReasonNeverFits = "NeverFits"
 	// ReasonMerging: all pods of the core run.
 	ReasonMerging = "Merging"

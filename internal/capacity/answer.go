@@ -36,6 +36,8 @@ type Answer struct {
 	// Ruled is true for a gang that has rules about other pods, or that other pods have rules about, so that what is free on a node
 	// is not always free for it.
 	Ruled bool
+	// Oversize is why not even one worker fits, in an answer of CeilingFor; nil where it is not the size of one.
+	Oversize *Oversize
 	// Within is the gang's, and Domain is the HyperNode that the answer is about, the best for the gang; empty if there is none.
 	Within *int
 	Domain string

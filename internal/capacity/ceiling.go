@@ -1,8 +1,11 @@
 package capacity
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // ceilings caches the answers of CeilingFor by gangKey.
@@ -12,26 +15,72 @@ type ceilings struct {
 	known map[string]*Answer
 }
 
-// CeilingFor is nil for a gang that would fit if nothing else ran, with empty nodes and nothing allocated to its queue. For a
-// gang that would not fit even then it is the answer of that empty model, in which Free is what the nodes have. It is also nil
-// if "never" would be too strong: for a gang whose queue does not exist, and for one that the model does not cover. Gangs that
-// ask for the same share an answer, which callers must not change.
-func (m *Model) CeilingFor(g *Gang) *Answer {
+// CeilingFor is nil for a gang that would fit if nothing else ran, with empty nodes and nothing allocated to its queue, on any
+// model of accelerator that it may choose. For a gang that would not fit even then it is the answer of that empty model about its
+// own model of accelerator, in which Free is what the nodes have. It is also nil if "never" would be too strong: for a gang whose
+// queue does not exist, and for one that the model does not cover. Gangs that ask for the same share an answer, which callers
+// must not change.
+func (m *Model) CeilingFor(g *Gang) (never *Answer) {
 	if _, exists := m.queues[g.Queue]; !exists || g.beyondModel() != "" {
 		return nil
 	}
 	if m.ceilings == nil {
 		m.ceilings = &ceilings{empty: m.emptyModel(), known: map[string]*Answer{}}
 	}
+	for on := range g.variants() {
+		answer := m.ceilings.answerFor(on)
+		if answer == nil {
+			return nil
+		}
+		never = cmp.Or(never, answer)
+	}
+	return never
+}
+
+// answerFor is the answer about a gang on its own model of accelerator; nil if it fits.
+func (c *ceilings) answerFor(g *Gang) *Answer {
 	key := g.gangKey()
-	answer, asked := m.ceilings.known[key]
+	answer, asked := c.known[key]
 	if !asked {
-		if there := m.ceilings.empty.Ask(g); !there.Fits {
+		if there := c.empty.Ask(g); !there.Fits {
+			there.Oversize = c.empty.findOversize(g)
 			answer = &there
 		}
-		m.ceilings.known[key] = answer
+		c.known[key] = answer
 	}
 	return answer
+}
+
+// Oversize is a resource of which one worker asks for more than any node has on which it may be.
+type Oversize struct {
+	Resource corev1.ResourceName
+	// Asks is what the worker asks for, and Largest what the largest of those nodes has in all; 0 if no node at all has it. CPU is
+	// in thousandths of a core.
+	Asks, Largest int64
+}
+
+// findOversize finds a worker of the gang that is too large for every node that its constraints allow; nil for none, and where
+// they allow no node. Resources such as GPUs are looked at first.
+func (m *inventory) findOversize(g *Gang) *Oversize {
+	for _, s := range append([]Shape{g.Shape}, g.Apart...) {
+		a := m.compile(&s)
+		for _, name := range s.Requests.names() {
+			o := Oversize{Resource: name, Asks: s.Requests[name]}
+			at, known := m.index[name]
+			switch {
+			case o.Asks <= 0 || known && len(a.nodes) == 0:
+				continue
+			case known:
+				for _, n := range a.nodes {
+					o.Largest = max(o.Largest, n.all[at])
+				}
+			}
+			if o.Asks > o.Largest {
+				return &o
+			}
+		}
+	}
+	return nil
 }
 
 // emptyModel is the model with nothing running.

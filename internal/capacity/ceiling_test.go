@@ -21,7 +21,7 @@ func TestCeiling(t *testing.T) {
 	}{
 		"it fits once others have gone": {ask: gangOf(4, 4)},
 		"pieces too small": {ask: gangOf(1, 9), want: &Answer{
-			Free: Amounts{gpu: 16}, Short: Amounts{}, Nodes: 2,
+			Free: Amounts{gpu: 16}, Short: Amounts{}, Nodes: 2, Oversize: &Oversize{Resource: gpu, Asks: 9, Largest: 8},
 		}},
 		"too little in all": {ask: gangOf(5, 4), want: &Answer{
 			Largest: 4, Free: Amounts{gpu: 16}, Short: Amounts{gpu: 4}, Nodes: 2,
@@ -38,8 +38,9 @@ func TestCeiling(t *testing.T) {
 		},
 		"its own guarantee": {queues: []Queue{{Name: "default", Guarantee: Amounts{gpu: 12}}}, ask: gangOf(8, 2)},
 		"no node has it": {
-			ask:  &Gang{Queue: "default", Workers: 1, Shape: Shape{Requests: Amounts{"example.com/fpga": 1}}},
-			want: &Answer{Free: Amounts{"example.com/fpga": 0}, Short: Amounts{"example.com/fpga": 1}},
+			ask: &Gang{Queue: "default", Workers: 1, Shape: Shape{Requests: Amounts{"example.com/fpga": 1}}},
+			want: &Answer{Free: Amounts{"example.com/fpga": 0}, Short: Amounts{"example.com/fpga": 1},
+				Oversize: &Oversize{Resource: "example.com/fpga", Asks: 1}},
 		},
 		"a queue that does not exist": {ask: &Gang{Queue: "nowhere", Workers: 99, Shape: Shape{Requests: Amounts{gpu: 9}}}},
 		"what the model does not cover": {ask: &Gang{
@@ -54,7 +55,9 @@ func TestCeiling(t *testing.T) {
 			ask: &Gang{
 				Queue: "default", Workers: 2, Shape: Shape{Requests: Amounts{gpu: 2}}, Apart: []Shape{{Requests: Amounts{gpu: 9}}},
 			},
-			want: &Answer{Free: Amounts{gpu: 16}, Short: Amounts{}, Nodes: 2},
+			want: &Answer{
+				Free: Amounts{gpu: 16}, Short: Amounts{}, Nodes: 2, Oversize: &Oversize{Resource: gpu, Asks: 9, Largest: 8},
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,6 +99,40 @@ func TestCeilingKeepsGangsApart(t *testing.T) {
 		edit(&other)
 		g.Expect(m.CeilingFor(&other)).NotTo(BeNil(), name)
 	}
+}
+
+func TestCeilingCountsEveryModelThatTheGangMayChoose(t *testing.T) {
+	g := NewWithT(t)
+	small, large := nodeOf("a", 4), nodeOf("b", 8)
+	small.Labels, large.Labels = map[string]string{"model": "old"}, map[string]string{"model": "new"}
+	m := cluster([]Node{small, large})
+	on := func(model string, gpus int64) Shape {
+		return Shape{Requests: Amounts{gpu: gpus}, NodeSelector: map[string]string{"model": model}}
+	}
+	ask := &Gang{Queue: "default", Workers: 1, Shape: on("old", 8), Others: []Variant{{Model: "new", Shape: on("new", 8)}}}
+	g.Expect(m.CeilingFor(ask)).To(BeNil(), "it fits on the other model")
+	ask.Shape, ask.Others[0].Shape = on("old", 9), on("new", 9)
+	g.Expect(m.CeilingFor(ask).Oversize).To(Equal(&Oversize{Resource: gpu, Asks: 9, Largest: 4}), "about its own model")
+}
+
+func TestWhatIsTooLargeIsSaid(t *testing.T) {
+	g := NewWithT(t)
+	whole := nodeOf("a", 8)
+	whole.Allocatable[corev1.ResourceCPU] = 64000
+	m := cluster([]Node{whole, nodeOf("b", 8)})
+	says := func(edit func(*Gang)) string {
+		ask := gangOf(1, 1)
+		edit(ask)
+		return m.CeilingFor(ask).SayEmpty("worker")
+	}
+	g.Expect(says(func(g *Gang) { g.Shape.Requests[gpu] = 64 })).
+		To(Equal("One worker asks for 64 nvidia.com/gpu; the largest node for it has 8."))
+	g.Expect(says(func(g *Gang) { g.Shape.Requests[corev1.ResourceCPU] = 96500 })).
+		To(Equal("One worker asks for 96500m cpu; the largest node for it has 64."))
+	g.Expect(says(func(g *Gang) { g.Shape.Requests["example.com/fpga"] = 1 })).
+		To(Equal("One worker asks for 1 example.com/fpga; no ready node has any."))
+	g.Expect(says(func(g *Gang) { g.Workers = 64 })).
+		To(Equal("At most 16 such workers would fit into 16 nvidia.com/gpu; short of 48 nvidia.com/gpu."))
 }
 
 // TestCeilingIsThatOfTheEmptyCluster compares with every way to put the workers on the nodes, in random clusters.

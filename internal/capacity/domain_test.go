@@ -61,7 +61,7 @@ func TestWhatIsSaidOfAGangInOneHyperNode(t *testing.T) {
 	g.Expect(answer.SayFree()).To(Equal("Free for it in HyperNode rack-b, the best of tier 1 or lower: 7 nvidia.com/gpu; the " +
 		"largest gang of such workers that fits now: 7. It is short of 1 nvidia.com/gpu."))
 	never := m.CeilingFor(within(1, gangOf(9, 1)))
-	g.Expect(never.SayEmpty()).To(Equal("At most 8 such pods would fit in HyperNode rack-a, the best of tier 1 or lower into " +
+	g.Expect(never.SayEmpty("pod")).To(Equal("At most 8 such pods would fit in HyperNode rack-a, the best of tier 1 or lower into " +
 		"8 nvidia.com/gpu; short of 1 nvidia.com/gpu."))
 	g.Expect(m.CeilingFor(within(2, gangOf(9, 1)))).To(BeNil(), "it is another question")
 }

@@ -18,7 +18,7 @@ func TestGuaranteesOfOthersAreNamed(t *testing.T) {
 	g.Expect(a.QueueLimit).To(BeTrue())
 	g.Expect(a.SayFree()).To(HaveSuffix("What is guaranteed to other queues (ads: 3 nvidia.com/gpu, shop: 1 nvidia.com/gpu) " +
 		"leaves it short of 2 nvidia.com/gpu."))
-	g.Expect(a.SayEmpty()).To(ContainSubstring("by what is guaranteed to other queues (ads: 3"))
+	g.Expect(a.SayEmpty("pod")).To(ContainSubstring("by what is guaranteed to other queues (ads: 3"))
 	a = ask(Queue{Capability: Amounts{gpu: 4}}, guarantee("ads", 1))
 	g.Expect(a.Guarantees).To(BeEmpty(), "its own limit is less")
 	g.Expect(a.SayFree()).To(HaveSuffix("The limit of its Queue leaves it short of 2 nvidia.com/gpu."))

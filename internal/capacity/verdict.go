@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -16,8 +15,8 @@ type Verdict struct {
 	Answer Answer
 	// Model is the model of accelerator that the gang should wait for; empty for one that is bound to none.
 	Model string
-	// Holders are the jobs whose surplus the gang could take, the largest first. It is empty for a gang that fits without them,
-	// now or once leaving pods are gone.
+	// Holders are the jobs whose surplus the gang could take, the largest first, as far as it holds what the gang lacks. It is empty
+	// for a gang that fits without them, now or once leaving pods are gone.
 	Holders []Holder
 	// SurplusLimit is how many surplus workers a job that creates only what fits may have in all, in whole steps: those that are
 	// placed, and its part of the free room. It is a total because a reconciler may read it twice before the workers it creates hold
@@ -93,7 +92,7 @@ func (r *Review) Decide() (map[types.NamespacedName]Verdict, Promises, time.Dura
 	for i, g := range r.ordered {
 		v := Verdict{Place: int32(i + 1), Waiting: int32(len(r.ordered)), Answer: r.Ask(g), Model: g.Model}
 		if !v.Answer.Fits && v.Answer.Leaving == nil {
-			v.Holders = r.listHolders(g)
+			v.Holders = r.listHolders(g, &v.Answer)
 		}
 		verdicts[g.Job] = v
 	}
@@ -195,38 +194,4 @@ func holdersOf(victims []Surplus) []Holder {
 		all[at].Workers++
 	}
 	return all
-}
-
-// listHolders lists the jobs whose surplus the gang may take, on nodes that take its workers, the largest first.
-func (m *Model) listHolders(g *Gang) []Holder {
-	a := m.compile(&g.Shape)
-	key := a.constraints + "\n" + m.kindOf(g) // Gangs of one kind with the same nodes share the answer.
-	if known, ok := m.held[key]; ok {
-		return known
-	}
-	// Where some of a step are on nodes that take the gang's workers, the whole step would leave.
-	here, all := map[types.NamespacedName]int32{}, map[types.NamespacedName]int32{}
-	takes := m.nodeSet(a)
-	for _, p := range m.surplusFor(g) {
-		if m.steps != nil {
-			all[p.Surplus.Job]++
-		}
-		if takes[p.on.number] {
-			here[p.Surplus.Job]++
-		}
-	}
-	var holders []Holder
-	for job, n := range here {
-		if s, inSteps := m.steps[job]; inSteps {
-			n = min(s.atLeast(n), s.atMost(all[job]))
-		}
-		if n > 0 {
-			holders = append(holders, Holder{Job: job, Workers: n})
-		}
-	}
-	slices.SortFunc(holders, func(a, b Holder) int {
-		return cmp.Or(cmp.Compare(b.Workers, a.Workers), cmp.Compare(a.Job.String(), b.Job.String()))
-	})
-	m.held[key] = holders
-	return holders
 }

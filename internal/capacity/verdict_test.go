@@ -5,6 +5,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -74,6 +75,52 @@ func TestHoldersAreThoseOnNodesThatTakeTheGang(t *testing.T) {
 	g.Expect(asks(nil)).To(Equal([]Holder{{x, 2}, {y, 1}}))
 	g.Expect(asks(gold.Labels)).To(Equal([]Holder{{x, 1}}))
 	g.Expect(asks(map[string]string{"metal": "silver"})).To(BeEmpty())
+}
+
+func TestHoldersHoldWhatTheGangLacks(t *testing.T) {
+	g := NewWithT(t)
+	onCPUs := func(node, job string) Pod {
+		p := surplus(node, job, 1, 0)
+		p.Requests = Amounts{corev1.ResourceCPU: 4000}
+		return p
+	}
+	nodes := []Node{nodeOf("a", 8), nodeOf("b", 8), nodeOf("c", 8)}
+	for i := range nodes {
+		nodes[i].Allocatable[corev1.ResourceCPU] = 16000
+	}
+	pods := []Pod{
+		used("a", 5), surplus("a", "x", 1, 3), onCPUs("a", "plain"), // GPUs are lacking on a, and CPUs are not
+		used("b", 8), onCPUs("b", "plain"), // the GPUs of b are held by cores
+		used("c", 7), surplus("c", "few", 1, 1), // without it there is no room for a worker either
+	}
+	holders := func(ask *Gang) []Holder {
+		verdicts, _, _ := cluster(nodes, pods...).Judge(docket(ask), born)
+		return verdicts[ask.Job].Holders
+	}
+	ask := named("first", 2, time.Hour)
+	ask.Shape.Requests = Amounts{gpu: 2, corev1.ResourceCPU: 1000}
+	x, plain := types.NamespacedName{Name: "x"}, types.NamespacedName{Name: "plain"}
+	g.Expect(holders(ask)).To(Equal([]Holder{{x, 1}}))
+	ask.Shape.Requests[corev1.ResourceCPU] = 14000
+	g.Expect(holders(ask)).To(Equal([]Holder{{plain, 1}, {x, 1}}), "both are lacking on a")
+	ask.Shape.Requests = Amounts{corev1.ResourceCPU: 14000}
+	ask.Workers = 3
+	g.Expect(holders(ask)).To(Equal([]Holder{{plain, 2}}))
+}
+
+func TestHoldersHoldWhatTheQueueLacks(t *testing.T) {
+	g := NewWithT(t)
+	cheap := surplus("a", "plain", 1, 0)
+	cheap.Requests = Amounts{corev1.ResourceCPU: 4000}
+	m := New(Snapshot{
+		Nodes:  []Node{nodeOf("a", 8)},
+		Pods:   []Pod{surplus("a", "x", 1, 2), cheap},
+		Queues: []Queue{{Name: "default", Capability: Amounts{gpu: 3}, Allocated: Amounts{gpu: 2}}},
+	})
+	ask := named("first", 2, time.Hour)
+	verdicts, _, _ := m.Judge(docket(ask), born)
+	g.Expect(verdicts[ask.Job].Answer.QueueLimit).To(BeTrue())
+	g.Expect(verdicts[ask.Job].Holders).To(Equal([]Holder{{types.NamespacedName{Name: "x"}, 1}}))
 }
 
 func TestOneShrinkAtATime(t *testing.T) {

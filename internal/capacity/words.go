@@ -14,9 +14,17 @@ import (
 // SayFree says what is free for a gang that does not fit, what it lacks, and whether that will be free soon.
 func (a *Answer) SayFree() string { return a.describeFree() + a.describeLeaving() }
 
-// SayEmpty says what there would be for a gang if nothing else ran, and what it would lack.
-func (a *Answer) SayEmpty() string {
-	message := fmt.Sprintf("At most %d such pods would fit%s", a.Largest, a.sayWhere())
+// SayEmpty says what there would be for a gang if nothing else ran, and what it would lack. one is what a member of the gang is
+// called.
+func (a *Answer) SayEmpty(one string) string {
+	if o := a.Oversize; o != nil {
+		there := "the largest node for it has " + FormatQuantity(o.Resource, o.Largest)
+		if o.Largest == 0 {
+			there = "no ready node has any"
+		}
+		return fmt.Sprintf("One %s asks for %s %s; %s.", one, FormatQuantity(o.Resource, o.Asks), o.Resource, there)
+	}
+	message := fmt.Sprintf("At most %d such %ss would fit%s", a.Largest, one, a.sayWhere())
 	if room := a.Free.relevantFor(a.Short); room != "" {
 		message += " into " + room
 	}
@@ -76,13 +84,17 @@ func (a Amounts) relevantFor(short Amounts) string {
 // String lists amounts for people, extended resources first: "8 nvidia.com/gpu, 4 cpu".
 func (a Amounts) String() string { return a.listWanted(nil) }
 
-// listWanted lists the amounts that are wanted, all for nil, extended resources first.
-func (a Amounts) listWanted(wanted func(corev1.ResourceName) bool) string {
-	names := slices.SortedFunc(maps.Keys(a), func(x, y corev1.ResourceName) int {
+// names are the resources in the order for people.
+func (a Amounts) names() []corev1.ResourceName {
+	return slices.SortedFunc(maps.Keys(a), func(x, y corev1.ResourceName) int {
 		return cmp.Or(-cmp.Compare(strings.Count(string(x), "/"), strings.Count(string(y), "/")), cmp.Compare(x, y))
 	})
+}
+
+// listWanted lists the amounts that are wanted, all for nil, extended resources first.
+func (a Amounts) listWanted(wanted func(corev1.ResourceName) bool) string {
 	var words []string
-	for _, name := range names {
+	for _, name := range a.names() {
 		if wanted == nil || wanted(name) {
 			words = append(words, FormatQuantity(name, a[name])+" "+string(name))
 		}

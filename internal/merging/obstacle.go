@@ -348,7 +348,7 @@ func neverFits(t *state) *obstacle {
 		"%s even if nothing else runs. %s Lower minReplicas or the requests, or enlarge the pool. Until then other merges pass; "+
 		"Tideline "+
 		"checks again when the pool's Queue or nodes change.", count(t.spec.MinReplicas, "pod"), t.podRequests(),
-		plural(t.spec.MinReplicas, "does", "do"), t.st.Pool, never.SayEmpty())}
+		plural(t.spec.MinReplicas, "does", "do"), t.st.Pool, never.SayEmpty("pod"))}
 }
 
 // poolShut keeps merges out of the line of a pool that takes no gangs.

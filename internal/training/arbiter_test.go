@@ -133,6 +133,23 @@ func TestWhyAJobWaits(t *testing.T) {
 	}
 }
 
+func TestJobThatCouldNeverFitIsToldWhatIsTooMuch(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 1, 1).settle()
+	w.o.Verdict = capacity.Verdict{Place: 1, Waiting: 1, Answer: capacity.Answer{Nodes: 1}, Never: &capacity.Answer{
+		Nodes: 1, Oversize: &capacity.Oversize{Resource: "nvidia.com/gpu", Asks: 64, Largest: 8},
+	}}
+	w.settle()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonNeverFits))
+	g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/NeverFits"))
+	g.Expect(w.status().Message).To(HaveSuffix("as a whole. It does not fit even if nothing else runs. One worker asks for 64 " +
+		"nvidia.com/gpu; the largest node for it has 8. Ask for less (minReplicas, requests), or have an administrator add nodes or " +
+		"raise the limit of the Queue; it then starts by itself."))
+	w.o.Verdict = capacity.Verdict{}
+	w.run().settle()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTraining), "a node that joined has room: nothing was refused")
+}
+
 func TestPlacedJobStandsInNoLine(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2).settle()

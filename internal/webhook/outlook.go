@@ -47,7 +47,7 @@ func sayOutlook(o *arbiter.Outlook) []string {
 		return []string{fmt.Sprintf("When this job would start is not known: Tideline does not model %s.", o.Answer.Unknown)}
 	case o.Never != nil:
 		return []string{fmt.Sprintf("This job would never start: its %s do not fit, even if nothing else ran. %s",
-			workers, o.Never.SayEmpty())}
+			workers, o.Never.SayEmpty("worker"))}
 	case o.Answer.Fits && o.Before == 0:
 		return []string{fmt.Sprintf("This job would start now: its %s fit.", workers)}
 	case o.Surplus > 0 && o.Before == 0:

@@ -79,7 +79,7 @@ func TestWhatIsSaidOfAStart(t *testing.T) {
 		},
 		"it is too large": {
 			arbiter.Outlook{Gang: gang, Never: &capacity.Answer{Largest: 2, Short: capacity.Amounts{"nvidia.com/gpu": 2}}},
-			[]string{"This job would never start: its 4 core workers do not fit, even if nothing else ran. At most 2 such pods would " +
+			[]string{"This job would never start: its 4 core workers do not fit, even if nothing else ran. At most 2 such workers would " +
 				"fit; short of 2 nvidia.com/gpu."},
 		},
 		"there was no time": {

@@ -118,7 +118,7 @@ func (j *liveJobs) queueUp() {
 	GinkgoHelper()
 	j.queue = fmt.Sprint("queued-", len(j.all))
 	j.all = append(j.all, j.queue)
-	j.Submit(j.Job(j.queue).Range(8, 8))
+	j.Submit(j.Job(j.queue).Range(6, 6))
 	Expect(j.Read(j.queue).Spec.Owner).NotTo(BeEmpty(), "the webhooks are asked")
 	Eventually(j.Fetch(j.queue)).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "it waits for room")
 }

@@ -89,7 +89,7 @@ var _ = Describe("The end of a job", func() {
 		s := newScenario("deleted", 2)
 		s.Submit(s.Job("a").Range(2, 4), s.Job("waits").Range(3, 3))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains, and its surplus waits")
-		Eventually(s.Fetch("waits")).Should(testutil.HaveReason(v1alpha1.ReasonUnschedulable), "the other waits")
+		Eventually(s.Fetch("waits")).Should(testutil.HaveReason(v1alpha1.ReasonNeverFits), "the other waits")
 		s.DeleteJob("a")
 		s.DeleteJob("waits")
 		Eventually(s.Remains).Should(BeEmpty(), "pods, PodGroups and Services go with the job")

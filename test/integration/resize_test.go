@@ -52,7 +52,7 @@ var _ = Describe("A changed range", func() {
 	It("is adopted at once while nothing is placed: a job that found no room is mended", func() {
 		s := newScenario("mended", 2)
 		s.Submit(s.Job("a").Range(4, 4))
-		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "there is no room for four")
+		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonNeverFits), "there is no room for four")
 		s.Patch(s.Read("a"), `{"spec":{"minReplicas":2}}`)
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "there is room for two")
 		a := s.Read("a")

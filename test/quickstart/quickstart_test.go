@@ -67,7 +67,7 @@ var _ = Describe("A new user", Ordered, func() {
 		Eventually(func() (string, error) { return u.run(ctx, "kubectl get tideline -A", "") }).Should(And(
 			MatchRegexp(`(?m)^NAMESPACE +NAME +PHASE +READY +QUEUE +TIER +WHY +RESTARTS +AGE$`),
 			MatchRegexp(`(?m)^default +\S+/ctr +Running +\d/\d \(2\.\.8\) +default +exploratory +\w+ +0 `),
-			MatchRegexp(`(?m)^default +\S+/ranker-large +Pending .* Unschedulable `),
+			MatchRegexp(`(?m)^default +\S+/ranker-large +Pending .* (Unschedulable|NeverFits) `),
 		), "some train, some wait, and each says so")
 	})
 

@@ -356,7 +356,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 			jobs[job] = mergeVerdicts(jobs[job], v)
 		}
 		again = kube.SoonerOf(again, next)
-		in.askForReserved(model, jobs)
+		in.askForCeilings(model, jobs)
 		merges = splitMerges(in, model, jobs)
 	} else {
 		again = in.again

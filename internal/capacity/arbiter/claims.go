@@ -289,16 +289,17 @@ func (c *collector) claimsOf(judged verdicts) map[types.NamespacedName]bool {
 	return claims
 }
 
-// askForReserved adds the ceiling to the verdicts of trainings that a reservation waits for: it does not hand its room to one
-// that could never fit.
-func (in *inputs) askForReserved(model *capacity.Model, judged verdicts) {
-	if len(in.reserved) == 0 {
-		return
-	}
+// askForCeilings adds the ceiling to the verdicts of trainings that wait and do not fit: such a training is told if it could
+// never fit, is shown no surplus that could not help it, and is handed no reservation's room.
+func (in *inputs) askForCeilings(model *capacity.Model, judged verdicts) {
 	for _, d := range in.dockets {
 		for _, g := range d.Waiting {
-			if v, told := judged[g.Job]; told && in.isTraining(g.Job) && in.reserved[g.Job.Name] {
-				v.Never = model.CeilingFor(g)
+			v, told := judged[g.Job]
+			if !told || v.Answer.Fits || v.Answer.Leaving != nil || !in.isTraining(g.Job) {
+				continue
+			}
+			if v.Never = model.CeilingFor(g); v.Never != nil {
+				v.Holders = nil
 				judged[g.Job] = v
 			}
 		}

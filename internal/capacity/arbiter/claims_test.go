@@ -285,3 +285,43 @@ func TestKindsOfPodsAreBounded(t *testing.T) {
 	g.Expect((&capacity.Standing{MinMember: 5000, Waiting: waiting}).CompleteClaim(gang)).To(BeEmpty())
 	g.Expect(gang.Shape.Unmodelled).To(Equal(capacity.ManyShapes))
 }
+
+func TestTrainingThatCouldNeverFitIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit     func(*v1alpha1.ElasticTrainingJob)
+		oversize *capacity.Oversize
+		largest  int32
+		fits     bool
+	}{
+		"too many workers": {edit: func(j *v1alpha1.ElasticTrainingJob) {
+			j.Spec.MinReplicas, j.Spec.MaxReplicas = 64, 64
+		}, largest: 8},
+		"too large a worker": {edit: func(j *v1alpha1.ElasticTrainingJob) {
+			much := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("64")}
+			j.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: much, Requests: much}
+		}, oversize: &capacity.Oversize{Resource: "nvidia.com/gpu", Asks: 64, Largest: 8}},
+		"as many as there are": {edit: func(*v1alpha1.ElasticTrainingJob) {}, fits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newFixture(t)
+			s.job("ctr", 4, 4)
+			j := s.job("large", 8, 0)
+			j.Spec.MinReplicas = 8
+			c.edit(j)
+			j.Status.Attempt.MinReplicas, j.Status.Attempt.MaxReplicas = j.Spec.MinReplicas, j.Spec.MaxReplicas
+			waitingSince(j, now.Add(-time.Minute))
+			v := s.evaluated().VerdictFor(key("large"))
+			g.Expect(v.Waiting).To(Equal(int32(1)))
+			if c.fits {
+				g.Expect(v.Never).To(BeNil())
+				g.Expect(v.Holders).NotTo(BeEmpty(), "surplus may give way")
+				return
+			}
+			g.Expect(v.Never).NotTo(BeNil())
+			g.Expect(v.Never.Largest).To(Equal(c.largest))
+			g.Expect(v.Never.Oversize).To(Equal(c.oversize))
+			g.Expect(v.Holders).To(BeEmpty(), "no surplus that left would help it")
+		})
+	}
+}

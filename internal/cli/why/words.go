@@ -83,8 +83,8 @@ var ofReason = map[string]words{
 	v1alpha1.ReasonAsking:       {state: "is next, and waits for Volcano to place it", do: waitForTurn, byVolcano: true},
 	v1alpha1.ReasonGoingAhead:   {state: "goes ahead of the head of its line", byVolcano: true},
 	v1alpha1.ReasonNeverFits: {
-		state: "asks for more than its pool can ever give",
-		do:    "Ask for less, or have an administrator enlarge the pool.",
+		state: "asks for more than its queue and the nodes have, even if nothing else runs",
+		do:    "Ask for less, or have an administrator add nodes or raise the limit of the Queue.",
 	},
 	v1alpha1.ReasonMerging:  {state: "merges"},
 	v1alpha1.ReasonMerged:   {state: "has merged"},

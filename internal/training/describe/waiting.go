@@ -36,7 +36,10 @@ func (d *description) whyWaiting() (reason, message string) {
 		return v1alpha1.ReasonSubmitted, fmt.Sprintf("Submitting %s to queue %s.", asks, d.Queue.Name)
 	case d.Core.Unschedulable != "" || d.Verdict.Waiting > 0:
 		reason := v1alpha1.ReasonQueued
-		if d.Core.Unschedulable != "" {
+		switch {
+		case d.Verdict.Never != nil:
+			reason = v1alpha1.ReasonNeverFits
+		case d.Core.Unschedulable != "":
 			reason = v1alpha1.ReasonUnschedulable
 		}
 		return reason, d.whyQueued(asks) + d.sayAvoided()
@@ -87,9 +90,13 @@ func (d *description) whyQueued(asks string) string {
 	case a.Within != nil && a.Domain == "":
 		message += fmt.Sprintf("Its workers must be in one HyperNode of tier %d or lower (networkTopology), and there is none: raise "+
 			"highestTierAllowed, set mode to Soft, or ask an administrator for HyperNodes.", *a.Within)
-	case a.Nodes == 0:
+	case a.Nodes == 0 && (v.Never == nil || v.Never.Oversize == nil):
 		message += "No node takes its workers, not even an empty one. Check their nodeSelector, affinity, tolerations and the " +
 			"resources that they ask for."
+	case v.Never != nil:
+		// A cluster may grow, so the job goes on waiting and asking.
+		message += fmt.Sprintf("It does not fit even if nothing else runs. %s Ask for less (minReplicas, requests), or have an "+
+			"administrator add nodes or raise the limit of the Queue; it then starts by itself.", v.Never.SayEmpty("worker"))
 	default:
 		message += a.SayFree()
 	}

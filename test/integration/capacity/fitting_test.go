@@ -64,7 +64,7 @@ var _ = Describe("A job that creates only the surplus that fits", func() {
 	It("grows past a gang that asks for more than there is", func() {
 		s := newScenario("fitting-impossible", 8)
 		s.Submit(s.Job("first").Range(9, 9))
-		Eventually(s.Fetch("first")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "a gang waits for nine of eight slots")
+		Eventually(s.Fetch("first")).Should(testutil.Wait(v1alpha1.ReasonNeverFits), "a gang waits for nine of eight slots")
 		s.Submit(s.Job("a").Range(2, 8).Fitting().Cooldown(0))
 		Eventually(s.Fetch("a")).Should(testutil.Train(8), "A uses what nobody else can use")
 	})

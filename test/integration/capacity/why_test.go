@@ -43,12 +43,14 @@ var _ = Describe("A waiting job says why", func() {
 		s.Submit(s.Job("c").Range(9, 12))
 
 		line := "Place %d of 3 in queue " + s.Namespace + ", for the core of %s as a whole. "
-		room := "Free for it: 5 nvidia.com/gpu%s; the largest gang of such workers that fits now: %d. It is short of %s."
+		room := "Free for it: 5 nvidia.com/gpu; the largest gang of such workers that fits now: 5. It is short of 2 nvidia.com/gpu."
 		holder := " Surplus that may give way: " + s.Namespace + "/runs (1)."
-		says(s, "a", 1, fmt.Sprintf(line+room, 1, "7 workers (7 nvidia.com/gpu)", "", 5, "2 nvidia.com/gpu")+holder)
-		says(s, "b", 2, fmt.Sprintf(line+room, 2, "8 workers (8 nvidia.com/gpu, 480 cpu)", ", 256 cpu", 4,
-			"3 nvidia.com/gpu, 224 cpu")+holder)
-		says(s, "c", 3, fmt.Sprintf(line+room, 3, "9 workers (9 nvidia.com/gpu)", "", 5, "4 nvidia.com/gpu")+holder)
+		says(s, "a", 1, fmt.Sprintf(line+room, 1, "7 workers (7 nvidia.com/gpu)")+holder)
+		never := "It does not fit even if nothing else runs. At most %d such workers would fit into %s; short of %s. " +
+			"Ask for less (minReplicas, requests), or have an administrator add nodes or raise the limit of the Queue; " +
+			"it then starts by itself."
+		says(s, "b", 2, fmt.Sprintf(line+never, 2, "8 workers (8 nvidia.com/gpu, 480 cpu)", 4, "8 nvidia.com/gpu, 256 cpu", "224 cpu"))
+		says(s, "c", 3, fmt.Sprintf(line+never, 3, "9 workers (9 nvidia.com/gpu)", 8, "8 nvidia.com/gpu", "1 nvidia.com/gpu"))
 
 		By("those behind move up when somebody leaves the line")
 		s.DeleteJob("a")
@@ -81,8 +83,9 @@ var _ = Describe("A waiting job says why", func() {
 		s.UseQueue(s.NewQueue(schedulingv1beta1.QueueSpec{Weight: 1, Capability: gpus(3)}))
 		s.Submit(s.Job("a").Range(4, 4))
 		says(s, "a", 1, "Place 1 of 1 in queue "+s.Namespace+", for the core of 4 workers (4 nvidia.com/gpu) as a whole. "+
-			"Free for it: 8 nvidia.com/gpu; the largest gang of such workers that fits now: 3. "+
-			"The limit of its Queue leaves it short of 1 nvidia.com/gpu.")
+			"It does not fit even if nothing else runs. At most 3 such workers would fit into 8 nvidia.com/gpu; short of "+
+			"1 nvidia.com/gpu by the limit of its Queue. Ask for less (minReplicas, requests), or have an administrator add nodes or "+
+			"raise the limit of the Queue; it then starts by itself.")
 	})
 
 	It("what it asks beyond the model, of which it claims nothing", func() {

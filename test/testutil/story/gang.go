@@ -23,14 +23,14 @@ func GangIsPlacedWhole(s *testutil.Scenario) {
 	ginkgo.GinkgoHelper()
 	s.Submit(s.Job("a").Range(4, 6))
 	gomega.Eventually(s.Fetch("a")).Should(gomega.And(
-		testutil.Wait(v1alpha1.ReasonUnschedulable),
-		testutil.HaveCondition(v1alpha1.ConditionScheduled, metav1.ConditionFalse, v1alpha1.ReasonUnschedulable),
-		testutil.HaveCondition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUnschedulable),
+		testutil.Wait(v1alpha1.ReasonNeverFits),
+		testutil.HaveCondition(v1alpha1.ConditionScheduled, metav1.ConditionFalse, v1alpha1.ReasonNeverFits),
+		testutil.HaveCondition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonNeverFits),
 	), "the reason is on the job")
 	gomega.Expect(s.Read("a").Status.Message).To(gomega.And(
 		gomega.MatchRegexp(`^Place \d+ of \d+ in queue default, for the core of 4 workers `),
-		gomega.ContainSubstring("(4 nvidia.com/gpu) as a whole. Free for it: 3 nvidia.com/gpu; "+
-			"the largest gang of such workers that fits now: 3. It is short of 1 nvidia.com/gpu."),
+		gomega.ContainSubstring("(4 nvidia.com/gpu) as a whole. It does not fit even if nothing else runs. "+
+			"At most 3 such workers would fit into 3 nvidia.com/gpu; short of 1 nvidia.com/gpu."),
 	), "the message has the figures")
 	gomega.Consistently(s.Workers("a", testutil.Bound)).WithTimeout(SeveralCycles).Should(gomega.BeEmpty(),
 		"three slots do not do for four")
