@@ -19,7 +19,15 @@ func (r *Reconciler) collectInput(ctx context.Context, v *view, m *costreport.Ma
 	if until := r.Complete(); until.Before(m.Period.To) {
 		in.Notes = append(in.Notes, "What ran after "+until.UTC().Format(time.RFC3339)+" was not recorded when this report was made.")
 	}
+	r.noteUse(in)
 	return in, r.collectEarlier(ctx, v, m, in)
+}
+
+// noteUse notes that nobody was asked what was used.
+func (r *Reconciler) noteUse(in *cost.Input) {
+	if !r.config.Prometheus.IsConfigured() && len(in.Used) == 0 { // A ledger may have use from before.
+		in.Notes = append(in.Notes, "What was used and wasted is unknown, because "+costreport.UseUnasked+".")
+	}
 }
 
 // collectEarlier reads the reports of earlier periods: of each the last revision.

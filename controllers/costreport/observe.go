@@ -53,7 +53,9 @@ func (v *view) close() {
 
 // observe reads what Plan needs: the input of a report, the kept reports, and the state of the last report's mails.
 func (r *Reconciler) observe(ctx context.Context, object *v1alpha1.CostReport) (*view, error) {
-	v := &view{report: object, observed: costreport.Observed{Report: object, LedgerVolatile: r.LedgerVolatile}}
+	v := &view{report: object, observed: costreport.Observed{
+		Report: object, LedgerVolatile: r.LedgerVolatile, UseUnasked: !r.config.Prometheus.IsConfigured(),
+	}}
 	invalid, err := r.guard.CheckSpec(ctx, object)
 	if err != nil || invalid != "" {
 		v.observed.Invalid, v.observed.Unknown = invalid, true

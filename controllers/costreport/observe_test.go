@@ -7,6 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/tideline-io/tideline/internal/cost"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // Whoever may create CostReports names a Secret of the operator's namespace: of all that are there, those alone are read that are
@@ -37,4 +40,18 @@ func TestOnlySecretsForMailAreRead(t *testing.T) {
 			g.Expect(data).To(BeNil())
 		})
 	}
+}
+
+func TestAReportSaysThatNoPrometheusIsAsked(t *testing.T) {
+	g := NewWithT(t)
+	notes := func(url string, used ...cost.Used) []string {
+		r := &Reconciler{config: &config.Configuration{Prometheus: config.Prometheus{URL: url}}}
+		in := &cost.Input{Used: used}
+		r.noteUse(in)
+		return in.Notes
+	}
+	g.Expect(notes("")).To(ConsistOf("What was used and wasted is unknown, because the operator asks no Prometheus (prometheus.url " +
+		"of its configuration)."))
+	g.Expect(notes("http://prometheus:9090")).To(BeEmpty())
+	g.Expect(notes("", cost.Used{})).To(BeEmpty(), "there was one that told")
 }

@@ -30,6 +30,8 @@ type Observed struct {
 	Recorded time.Time
 	// LedgerVolatile is in one sentence why the ledger goes with the operator's pod; empty if it does not, or that is unknown.
 	LedgerVolatile string
+	// UseUnasked is true if no Prometheus is asked what was used, so that no report can tell.
+	UseUnasked bool
 	// Mails are those of the last one; nil where it has no recipients. MailUnknown is true while the obstacle hides them.
 	Mails       *Mails
 	MailUnknown bool

@@ -272,6 +272,8 @@ func slicesAfter(all []Kept, before time.Time) []Kept {
 
 func TestWhatAReportSaysOfItself(t *testing.T) {
 	missing := &Obstacle{Reason: v1alpha1.ReasonPriceListNotFound, Message: "There is no ConfigMap prices.", Stalled: true}
+	unused := kept("09 09:00", 1)
+	unused.Summary.Waste, unused.Summary.Recoverable = "", ""
 	for name, c := range map[string]struct {
 		o       Observed
 		reason  string
@@ -280,10 +282,14 @@ func TestWhatAReportSaysOfItself(t *testing.T) {
 		with    string
 	}{
 		"nothing yet": {Observed{Report: weekly()}, "ReportScheduled", "The first report is due at 2026-11-16T09:00:00Z. To get " +
-			"one now, set annotation tideline.io/report-until to a time in the past.", "True", ""},
+			"one now, set annotation tideline.io/report-until to the time of now or earlier.", "True", ""},
 		"made": {Observed{Report: weekly(), Kept: []Kept{kept("09 09:00", 1), kept("09 09:00", 2)}}, "ReportMade",
 			"From 2026-11-02T09:00:00Z to 2026-11-09T09:00:00Z it cost 12.00 EUR; 3.00 EUR of it was wasted, and smaller requests " +
 				"would have saved 1.00 EUR (revision 2). The next report is due at 2026-11-16T09:00:00Z.", "True", ""},
+		"nobody is asked what was used": {Observed{Report: weekly(), Kept: []Kept{unused}, UseUnasked: true}, "ReportMade",
+			"From 2026-11-02T09:00:00Z to 2026-11-09T09:00:00Z it cost 12.00 EUR; what of it was used is not known, because the " +
+				"operator asks no Prometheus (prometheus.url of its configuration). The next report is due at 2026-11-16T09:00:00Z.",
+			"True", ""},
 		"asked for in other words": {Observed{Report: weekly(asks("<now>")), Kept: []Kept{kept("09 09:00", 1)}}, "ReportMade",
 			"From 2026-11-02T09:00:00Z to 2026-11-09T09:00:00Z it cost 12.00 EUR; 3.00 EUR of it was wasted, and smaller requests " +
 				"would have saved 1.00 EUR. The next report is due at 2026-11-16T09:00:00Z. Annotation tideline.io/report-until is " +

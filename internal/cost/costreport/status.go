@@ -49,8 +49,7 @@ func (p *planner) summarize() (reason, message string) {
 		return v1alpha1.ReasonReportDue, beingMade(p.making.Period)
 	case p.d.Status.Last == nil:
 		return v1alpha1.ReasonReportScheduled, fmt.Sprintf("The first report is due at %s. To get one now, set annotation %s to "+
-			"a time in "+
-			"the past.", formatTime(p.next), v1alpha1.AnnotationReportUntil)
+			"the time of now or earlier.", formatTime(p.next), v1alpha1.AnnotationReportUntil)
 	}
 	return v1alpha1.ReasonReportMade, p.describeLast()
 }
@@ -119,6 +118,9 @@ func (p *planner) describeLast() string {
 			text += ", and smaller requests would have saved " + l.Recoverable
 		}
 	}
+	if l.Waste == "" && p.o.UseUnasked {
+		text += "; what of it was used is not known, because " + UseUnasked
+	}
 	if l.Revision > 1 {
 		text += fmt.Sprintf(" (revision %d)", l.Revision)
 	}
@@ -133,6 +135,9 @@ func (p *planner) describeLast() string {
 	}
 	return text
 }
+
+// UseUnasked is why use and waste are unknown where no server is asked for them.
+const UseUnasked = "the operator asks no Prometheus (prometheus.url of its configuration)"
 
 // mailsKnown tells whether it is known who got the last report.
 func (p *planner) mailsKnown() bool {

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,14 +15,14 @@ import (
 )
 
 func main() {
-	if err := run(context.Background()); err != nil {
+	if err := run(context.Background(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// run writes what a team gets, and what one person gets, into a new folder.
-func run(ctx context.Context) error {
+// run writes what a team gets, and what one person gets, into a new folder, and says which file to open.
+func run(ctx context.Context, out io.Writer) error {
 	folder, err := os.MkdirTemp("", "tideline-report-")
 	if err != nil {
 		return err
@@ -58,9 +59,14 @@ func run(ctx context.Context) error {
 		if err := os.WriteFile(path, file.Content, 0o600); err != nil {
 			return err
 		}
-		fmt.Println(path)
 	}
-	return show(ctx, filepath.Join(folder, "weekly.html"))
+	page := filepath.Join(folder, "weekly.html")
+	_, err = fmt.Fprintf(out, "Open %s\n\nBeside it are the same report in other forms, its mail, and the page of one person "+
+		"(tomas.html).\n", page)
+	if err != nil {
+		return err
+	}
+	return show(ctx, page)
 }
 
 // show opens a file for who sits at a terminal, if there is a program for that.
