@@ -50,8 +50,8 @@ func TestAReportSaysThatNoPrometheusIsAsked(t *testing.T) {
 		r.noteUse(in)
 		return in.Notes
 	}
-	g.Expect(notes("")).To(ConsistOf("What was used and wasted is unknown, because the operator asks no Prometheus (prometheus.url " +
-		"of its configuration)."))
+	g.Expect(notes("")).To(ConsistOf("What was used and wasted is unknown, because the operator asks no Prometheus " +
+		"(prometheus.url of its configuration)."))
 	g.Expect(notes("http://prometheus:9090")).To(BeEmpty())
 	g.Expect(notes("", cost.Used{})).To(BeEmpty(), "there was one that told")
 }

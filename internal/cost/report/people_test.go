@@ -45,3 +45,25 @@ func TestALeadersPageHasExactlyTheirPeople(t *testing.T) {
 	g.Expect(none.By[cost.ByUser]).To(BeEmpty())
 	g.Expect(none.Total.Cost.IsZero()).To(BeTrue())
 }
+
+func TestTasksWithoutAcceleratorsAreRankedByTheirCPU(t *testing.T) {
+	g := NewWithT(t)
+	share := func(of float64) cost.Ratio { return cost.Ratio{Value: of, Known: true} }
+	row := func(name string, paid int64) cost.Row {
+		return cost.Row{Key: cost.Key{User: name}, Cost: decimal.NewFromInt(paid), CPUHours: decimal.NewFromInt(paid)}
+	}
+	gpus, idle, busy, unseen := row("gpus", 40), row("idle", 30), row("busy", 20), row("unseen", 10)
+	gpus.AcceleratorHours, gpus.Utilization, gpus.CPUUtilization = decimal.NewFromInt(4), share(0.5), share(0.01)
+	idle.CPUUtilization, busy.CPUUtilization = share(0.04), share(0.9)
+	r := cost.Report{Currency: "EUR", By: map[cost.Dimension][]cost.Row{cost.ByUser: {gpus, idle, busy, unseen}}}
+	r.Total = cost.Row{Cost: decimal.NewFromInt(100), AcceleratorHours: decimal.NewFromInt(4), Utilization: share(0.5)}
+	page := func(top int) [][]string {
+		o := Options{Name: "weekly", GroupBy: []cost.Dimension{cost.ByUser}, Rankings: []Ranking{Utilization}, Top: top}
+		return rows(byID(t, parse(t, pageOf(g, r, o)), "utilization-user"))
+	}
+	g.Expect(page(3)).To(Equal([][]string{
+		{"idle", "4 % of CPU", "30.00"}, {"gpus", "50 %", "40.00"}, {"busy", "90 % of CPU", "20.00"},
+		{"unseen", "unknown", "10.00"}, {"all", "50 %", "100.00"},
+	}))
+	g.Expect(page(1)[1]).To(Equal([]string{"the other 3", "50 %", "70.00"}), "of those whose accelerators are known")
+}

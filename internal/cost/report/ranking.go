@@ -18,13 +18,21 @@ func hasKnownUse(row cost.Row) bool {
 	return isKnown(row.Utilization) || isKnown(row.CPUUtilization) || isKnown(row.MemoryUtilization) || row.Waste.IsPositive()
 }
 
+// inUse is what was in use of what a row held: of the time of its accelerators or, where it had none, of its CPU.
+func inUse(row cost.Row) cost.Ratio {
+	if row.AcceleratorHours.IsPositive() || isKnown(row.Utilization) {
+		return row.Utilization
+	}
+	return row.CPUUtilization
+}
+
 // rankRows puts rows in the order of a ranking. others has the rows that are not ranked: they cost too little for their
 // utilization to matter, or their use is unknown.
 func rankRows(rows []cost.Row, by Ranking, total decimal.Decimal) (ranked, others []*cost.Row) {
 	least := total.Mul(worthwhile)
 	for i := range rows {
 		row := &rows[i]
-		if by == Utilization && (!isKnown(row.Utilization) || row.Cost.LessThan(least)) || by == Waste && !hasKnownUse(*row) {
+		if by == Utilization && (!isKnown(inUse(*row)) || row.Cost.LessThan(least)) || by == Waste && !hasKnownUse(*row) {
 			others = append(others, row)
 		} else {
 			ranked = append(ranked, row)
@@ -34,7 +42,7 @@ func rankRows(rows []cost.Row, by Ranking, total decimal.Decimal) (ranked, other
 		first := 0
 		switch by {
 		case Utilization:
-			first = cmp.Compare(a.Utilization.Value, b.Utilization.Value)
+			first = cmp.Compare(inUse(*a).Value, inUse(*b).Value)
 		case Waste:
 			first = b.Waste.Cmp(a.Waste)
 		case Cost:
@@ -119,7 +127,8 @@ func (v *viewer) tabulate(dimension cost.Dimension, by Ranking) table {
 	}
 	switch by {
 	case Utilization:
-		t.Rule = "Time in use, of the time that accelerators were held, where at least 1" + blank + "% of the total was spent."
+		t.Rule = "Time in use, of the time that accelerators were held, where at least 1" + blank + "% of the total was spent. " +
+			"Where none were held, CPU in use, of what was requested."
 		t.Second += ", " + v.money.code
 	case Cost:
 		t.Rule = "Everything that was held, at the prices of its day."
@@ -171,8 +180,12 @@ func (v *viewer) tableLine(row cost.Row, by Ranking, scale decimal.Decimal) line
 	l := line{Barred: scale.IsPositive()}
 	switch by {
 	case Utilization:
-		l.Main, l.Second = formatPercent(row.Utilization), v.money.bareAmount(row.Cost)
-		l.Barred, l.Part = isKnown(row.Utilization), barWidth(row.Utilization)
+		used := inUse(row)
+		l.Main, l.Second = formatPercent(used), v.money.bareAmount(row.Cost)
+		if isKnown(used) && !isKnown(row.Utilization) {
+			l.Main += " of CPU"
+		}
+		l.Barred, l.Part = isKnown(used), barWidth(used)
 		l.Whole = l.Part
 	case Cost:
 		l.Main, l.Second = v.money.bareAmount(row.Cost), v.changeSince(row)
