@@ -56,6 +56,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 	"github.com/tideline-io/tideline/internal/platform/topologycache"
 	"github.com/tideline-io/tideline/internal/platform/volcano"
+	"github.com/tideline-io/tideline/internal/training/pages"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/internal/usage/collector"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -250,6 +251,8 @@ type shared struct {
 	// namespace is the operator's own.
 	namespace string
 	volcano   *kube.Kinds
+	// routes is nil unless pages of jobs are reached by a Gateway.
+	routes    *kube.Kinds
 	scheduler *volcano.SchedulerConf
 	arbiter   *arbiter.Arbiter
 	recorder  *recorder.Recorder
@@ -290,6 +293,9 @@ func newShared(
 	if err := s.volcano.LookForKinds(); err != nil {
 		return nil, err
 	}
+	if s.routes, err = addRouteKinds(mgr, cfg); err != nil {
+		return nil, err
+	}
 	err = s.volcano.WhenServed(ctx, func(ctx context.Context) error { return s.arbiter.WatchCluster(ctx, mgr.GetCache()) })
 	if err != nil {
 		return nil, err
@@ -303,6 +309,21 @@ func newShared(
 		}
 	}
 	return s, nil
+}
+
+// addRouteKinds adds what waits for the Gateway API to the manager, if pages of jobs are reached by a Gateway; nil otherwise.
+func addRouteKinds(mgr ctrl.Manager, cfg *config.Configuration) (*kube.Kinds, error) {
+	if !cfg.Pages.UsesGateway() {
+		return nil, nil //nolint:nilnil // documented
+	}
+	kinds := kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("pages"), pages.HTTPRouteKind)
+	if err := kinds.LookForKinds(); err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(kinds); err != nil {
+		return nil, fmt.Errorf("add what waits for the Gateway API to the manager: %w", err)
+	}
+	return kinds, nil
 }
 
 // gather adds what records and collects from jobs of all kinds.
@@ -324,7 +345,7 @@ func setupReconcilers(
 	}
 	err = elastictrainingjob.Setup(ctx, mgr, cfg, elastictrainingjob.Dependencies{
 		Arbiter: s.arbiter, Volcano: s.volcano, Scheduler: s.scheduler, Journal: s.recorder, Usage: s.collector, Claims: s.claims,
-		HyperNodes: s.hyperNodes, Now: now,
+		HyperNodes: s.hyperNodes, RouteKinds: s.routes, Now: now,
 	})
 	if err != nil {
 		return nil, err

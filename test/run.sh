@@ -264,6 +264,11 @@ sharing() {
 	specs sharing 10m integration/sharing 1
 }
 
+# pages shows how people reach pages of trainings.
+pages() {
+	specs pages 10m integration/pages 1
+}
+
 # sizing runs the numbered behaviours of sizing, with a real Prometheus.
 sizing() {
 	specs sizing 15m integration/sizing 1
@@ -376,7 +381,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | crashes | project | chart | bundle | cluster | demo | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | topology | mergeline | sizing | report | pools | jobs | soak | \
+	unit | crashes | project | chart | bundle | cluster | demo | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | pages | topology | mergeline | sizing | report | pools | jobs | soak | \
 		ledger | requests | node | quickstart | install | image | site | pytorchjob | volcanojob | faults | olm | helm)
 		echo "== $1 tests"
 		"$1"

@@ -24,6 +24,9 @@ const (
 	// ConditionOwnerChecked is present and False, for good, when the job was created while the operator ran without webhooks:
 	// owner and ServiceAccount were not checked.
 	ConditionOwnerChecked = "OwnerChecked"
+	// ConditionPagesRouted is present while a job with spec.pages has an attempt: True while a route leads to its pages; else it
+	// says what is missing. Training does not depend on it.
+	ConditionPagesRouted = "PagesRouted"
 	// ConditionSucceeded is True for good once the success policy was met and the other workers ended or the completion grace
 	// passed, or once a rule of the failure policy completed the job.
 	ConditionSucceeded = "Succeeded"
@@ -166,6 +169,16 @@ const (
 	// ReasonNetworkPolicyForbidden: the operator may not create the NetworkPolicy of a job with networkPolicy Isolated, because
 	// component job-network-policy is not installed.
 	ReasonNetworkPolicyForbidden = "NetworkPolicyForbidden"
+	// ReasonRouted: an HTTPRoute or Ingress leads to the pages of the job.
+	ReasonRouted = "Routed"
+	// ReasonRouting: the route to the pages of the job is being made.
+	ReasonRouting = "Routing"
+	// ReasonPagesNotConfigured: the operator's configuration does not say where pages of jobs are reached.
+	ReasonPagesNotConfigured = "PagesNotConfigured"
+	// ReasonPagesForbidden: the operator may not write routes to pages of jobs, because component job-pages is not installed.
+	ReasonPagesForbidden = "PagesForbidden"
+	// ReasonGatewayAPIMissing: pages of jobs are to be reached by a Gateway, and HTTPRoute is not installed.
+	ReasonGatewayAPIMissing = "GatewayAPIMissing"
 	// ReasonPredecessorLeaving: objects of an earlier job of the same name are still being deleted.
 	ReasonPredecessorLeaving = "PredecessorLeaving"
 	// ReasonAPIError: the API server did not carry out a request that will be tried again.

@@ -232,7 +232,7 @@ type ElasticTrainingJobStatus struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
 	// Conditions of the job: Ready, Reconciling, Stalled, Suspended, Scheduled, SchedulerConfigured, FullSize, RangePending,
-	// OwnerChecked, Succeeded, Failed.
+	// PagesRouted, OwnerChecked, Succeeded, Failed.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -307,6 +307,16 @@ type ElasticTrainingJobStatus struct {
 	// Training is what the training said of its steps; absent if spec.progress is, or it has said nothing.
 	// +optional
 	Training *TrainingProgress `json:"training,omitempty"`
+	// Pages are the pages of spec.pages that are reached from outside the cluster, while they are.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=4
+	Pages []PageStatus `json:"pages,omitempty"`
+	// PageRoute is the kind of the route to them, HTTPRoute or Ingress, which has the name NAME-pages; absent for none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	PageRoute string `json:"pageRoute,omitempty"`
 	// LastFailure is the last loss that counted.
 	// +optional
 	LastFailure *WorkerFailure `json:"lastFailure,omitempty"`

@@ -13,6 +13,10 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.networkPolicy) || self.networkPolicy != 'Isolated' || !has(self.template.spec.hostNetwork) || !self.template.spec.hostNetwork",fieldPath=".networkPolicy",message="networkPolicy Isolated does not hold for workers with hostNetwork, which no NetworkPolicy covers: remove one of the two"
 // +kubebuilder:validation:XValidation:rule="(has(self.framework) && has(self.framework.type) && self.framework.type == 'Custom') || self.template.spec.containers.all(c, !has(c.env) || c.env.all(e, !(e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])))",fieldPath=".template.spec.containers",messageExpression="self.template.spec.containers.map(c, has(c.env) && c.env.exists(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR']), 'env %s of container %s is reserved: torchrun and Tideline set it; remove it'.format([c.env.filter(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])[0].name, c.name]))[0]"
 // +kubebuilder:validation:XValidation:rule="!has(self.progress) || !has(self.progress.stall) || !has(self.progress.stall.policy) || self.progress.stall.policy != 'Restart' || !has(self.restarts) || !has(self.restarts.max) || self.restarts.max > 0",fieldPath=".progress.stall.policy",message="policy Restart counts as a restart, and restarts.max is 0: raise restarts.max, or set policy to Tell or Fail"
+// +kubebuilder:validation:XValidation:rule="!has(self.pages) || size(self.pages) == 0 || !has(self.networkPolicy) || self.networkPolicy != 'Isolated'",fieldPath=".pages",message="pages cannot be reached while networkPolicy Isolated lets only workers of the job connect: remove one of the two"
+// +kubebuilder:validation:XValidation:rule="!has(self.pages) || size(self.pages) == 0 || !has(self.template.spec.hostNetwork) || !self.template.spec.hostNetwork",fieldPath=".pages",message="pages of workers with hostNetwork could be any port of the node: remove pages or hostNetwork"
+// +kubebuilder:validation:XValidation:rule="!has(self.pages) || !has(self.framework) || self.pages.all(p, !has(p.port) || p.port != (has(self.framework.port) ? self.framework.port : 29400))",fieldPath=".pages",messageExpression="'port %d of a page is that of the rendezvous (framework.port), which trusts everybody who reaches it: choose another port'.format([has(self.framework.port) ? self.framework.port : 29400])"
+// +kubebuilder:validation:XValidation:rule="!has(self.pages) || self.pages.all(p, !has(p.portName) || self.template.spec.containers.exists(c, has(c.ports) && c.ports.exists(q, has(q.name) && q.name == p.portName)) || (has(self.template.spec.initContainers) && self.template.spec.initContainers.exists(c, has(c.ports) && c.ports.exists(q, has(q.name) && q.name == p.portName))))",fieldPath=".pages",message="the portName of a page must be the name of a port in template.spec.containers or initContainers: add the port to its container, or correct the name"
 type ElasticTrainingJobSpec struct {
 	// MinReplicas is the number of workers the job cannot train without: its core. Volcano places the core all together or not
 	// at all, and never evicts part of a running core. The whole job can be stopped for a gang whose tier preempts the job's.
@@ -166,6 +170,15 @@ type ElasticTrainingJobSpec struct {
 	// Progress has the operator follow what the training says of its steps. Default: it does not. A change takes effect at once.
 	// +optional
 	Progress *JobProgress `json:"progress,omitempty"`
+
+	// Pages are ports of worker 0 that people open in a browser, such as TensorBoard or a profiler; 4 at most. They are reached from
+	// outside the cluster if the operator's configuration says where (pages.host), as condition PagesRouted tells; status.pages has
+	// their URLs. Default: none. A change takes effect at once.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=4
+	Pages []JobPage `json:"pages,omitempty"`
 
 	FormerJob `json:",inline"`
 }

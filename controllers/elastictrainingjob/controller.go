@@ -64,6 +64,8 @@ import (
 const (
 	// waitInterval is how often a job is looked at again that waits for something no watch reports, such as a right.
 	waitInterval = 30 * time.Second
+	// tellInterval is after what time the status tells what came of a try to have pages reached.
+	tellInterval = 100 * time.Millisecond
 	// Back-off of failed reconciles.
 	firstRetry, lastRetry = 100 * time.Millisecond, time.Minute
 
@@ -90,7 +92,9 @@ type Reconciler struct {
 	trainings *trainings
 	// suspects are nodes on which workers fail.
 	suspects *suspects
-	now      func() time.Time
+	// routes are what came of routes to pages.
+	routes *routes
+	now    func() time.Time
 }
 
 // Dependencies are what the reconciler shares with those of other kinds.
@@ -104,6 +108,9 @@ type Dependencies struct {
 	Claims *claimcache.Reader
 	// HyperNodes reads which nodes are close to each other; nil for an API server without HyperNodes.
 	HyperNodes *topologycache.Reader
+	// RouteKinds knows whether the API server serves the kind of route to pages that the configuration asks for; nil if it asks for
+	// none that others install. It must have looked once before Setup.
+	RouteKinds *kube.Kinds
 	// Journal records decisions in the ledger, and knows how growth fared before.
 	Journal Journal
 	// Usage has the measured use of tasks.
@@ -137,6 +144,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		pacer:        kube.NewPacer(),
 		memory:       newMemory(),
 		outages:      newOutages(),
+		routes:       newRoutes(),
 		now:          shared.Now,
 	}
 	if err := r.followTrainings(ctx, mgr); err != nil {
@@ -164,6 +172,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		return fmt.Errorf("set up the controller of ElasticTrainingJob: %w", err)
 	}
 	if err := r.watchClaims(mgr, c); err != nil {
+		return err
+	}
+	if err := r.awaitRoutes(c); err != nil {
 		return err
 	}
 	return r.watchVolcano(mgr, c)
@@ -264,14 +275,27 @@ func (r *Reconciler) watchVolcano(mgr ctrl.Manager, c controller.Controller) err
 	if r.Volcano.MissingKinds() == "" {
 		return r.watchGangs(mgr, c)
 	}
+	return r.wakeWhenServed(c, r.Volcano, func(context.Context) error { return r.watchGangs(mgr, c) })
+}
+
+// awaitRoutes wakes every job once the kind of route is served that their pages need. Nothing watches routes.
+func (r *Reconciler) awaitRoutes(c controller.Controller) error {
+	if r.RouteKinds == nil || r.RouteKinds.MissingKinds() == "" {
+		return nil
+	}
+	return r.wakeWhenServed(c, r.RouteKinds, func(context.Context) error { return nil })
+}
+
+// wakeWhenServed watches kinds, and wakes every job, once others have installed them.
+func (r *Reconciler) wakeWhenServed(c controller.Controller, kinds *kube.Kinds, watch func(context.Context) error) error {
 	installed := make(chan event.GenericEvent)
 	if err := c.Watch(source.Channel(installed, &handler.EnqueueRequestForObject{})); err != nil {
-		return fmt.Errorf("watch for Volcano: %w", err)
+		return fmt.Errorf("watch for %s: %w", kinds.MissingKinds(), err)
 	}
-	r.Volcano.WatchThenWake(func(context.Context) error { return r.watchGangs(mgr, c) }, func(ctx context.Context) error {
+	kinds.WatchThenWake(watch, func(ctx context.Context) error {
 		jobs := &v1alpha1.ElasticTrainingJobList{}
 		if err := r.client.List(ctx, jobs); err != nil {
-			return fmt.Errorf("list the jobs that wait for Volcano: %w", err)
+			return fmt.Errorf("list the jobs that wait for a kind: %w", err)
 		}
 		for i := range jobs.Items {
 			select {
@@ -440,6 +464,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			r.metrics.forget(req.NamespacedName)
 			r.trainings.forget(req.NamespacedName)
 			r.suspects.forget(req.NamespacedName)
+			r.routes.forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, err
@@ -455,5 +480,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	now := r.now()
 	decision := training.Plan(observed, now)
 	problem := r.apply(ctx, observed, decision)
+	if r.servePages(ctx, observed, decision.Pages, now) {
+		decision.RequeueAfter = kube.SoonerOf(decision.RequeueAfter, tellInterval)
+	}
 	return r.report(ctx, observed, decision, problem, now)
 }

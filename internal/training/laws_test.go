@@ -486,7 +486,7 @@ func busy(o *jobstate.Observed, d *Decision) string {
 	case len(d.CreateGroups)+len(d.RestoreGroups)+len(d.DeleteGroups) > 0:
 		return "writes its groups"
 	case d.CreateService, d.DeleteService != "", d.WriteHosts != nil, d.CreateSSHKeys, d.CreateNetworkPolicy, d.DeleteJob,
-		d.RequestCheckpoint != nil:
+		d.RequestCheckpoint != nil, d.Pages.Serve != nil, d.Pages.Remove != "":
 		return "writes other objects"
 	}
 	return ""

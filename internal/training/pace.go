@@ -53,6 +53,7 @@ func changesCourse(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
 	if a.Phase != b.Phase || a.ObservedGeneration != b.ObservedGeneration || a.Restarts != b.Restarts ||
 		!equality.Semantic.DeepEqual(a.Attempt, b.Attempt) || !equality.Semantic.DeepEqual(a.Checkpoint, b.Checkpoint) ||
 		(a.Preemption == nil) != (b.Preemption == nil) || !equality.Semantic.DeepEqual(a.LeftInVain, b.LeftInVain) ||
+		a.PageRoute != b.PageRoute || !slices.Equal(a.Pages, b.Pages) ||
 		!a.MasterCompletionTime.Equal(b.MasterCompletionTime) || !a.CompletionTime.Equal(b.CompletionTime) {
 		return true
 	}

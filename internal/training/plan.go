@@ -18,6 +18,7 @@ import (
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/losses"
+	"github.com/tideline-io/tideline/internal/training/pages"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
@@ -53,6 +54,9 @@ type Decision struct {
 	// DeleteJob is true if the time to live of an ended job has passed.
 	DeleteJob bool
 
+	// Pages is what to do for the pages of the job. It never hinders the training.
+	Pages pages.Plan
+
 	// Status is the status to write.
 	Status v1alpha1.ElasticTrainingJobStatus
 	// Losses are the losses that Status records for the first time, for metrics.
@@ -73,6 +77,7 @@ func Plan(o jobstate.Observed, now time.Time) Decision {
 	}
 	p := newPlanner(o, now)
 	p.runPhases(p.choosePhases())
+	p.planPages()
 	describe.WriteStatus(p.describeInput())
 	p.d.Status, p.d.Losses, p.d.OOMKills, p.d.Failed = *p.Status, p.books.Counted, p.books.OOMKills, p.books.Failed
 	return p.d

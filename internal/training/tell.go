@@ -4,6 +4,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
+	"github.com/tideline-io/tideline/internal/training/pages"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
@@ -12,6 +13,24 @@ import (
 func (p *planner) prepareWorkers() {
 	p.d.CreateNetworkPolicy = p.Spec.NetworkPolicy == v1alpha1.NetworkPolicyIsolated && len(p.d.CreateWorkers) > 0
 	p.tellWorkers()
+}
+
+// planPages plans how the pages of worker 0 are reached. It is no phase: whatever stops the job from creating workers, what runs
+// keeps its pages, and what has ended or stopped loses them.
+func (p *planner) planPages() {
+	plan := pages.PlanPages(pages.Input{
+		Job: p.Job, Config: p.Config.Pages, Seen: p.Pages, Now: p.Now,
+		Runs: p.Status.Attempt != nil && p.Invalid == "" && !jobstate.IsFinished(p.Status) && !jobstate.IsStopped(p.Status),
+	})
+	p.d.Pages, p.Status.Pages, p.Status.PageRoute = plan, plan.Pages, plan.RouteKind
+	if plan.RequeueAfter > 0 {
+		p.requeueAfter(plan.RequeueAfter)
+	}
+	if plan.Status == "" {
+		p.ConditionWriter().Remove(v1alpha1.ConditionPagesRouted)
+		return
+	}
+	p.ConditionWriter().Set(v1alpha1.ConditionPagesRouted, plan.Status, plan.Reason, plan.Message)
 }
 
 // tellWorkers keeps the ConfigMap of host names, and the key pair, of workers that do not use torchrun.

@@ -19,8 +19,8 @@ const MessageLimit = 4096
 // order is the order in which conditions are listed, for all kinds.
 var order = []string{
 	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended,
-	v1alpha1.ConditionScheduled, v1alpha1.ConditionSchedulerConfigured, v1alpha1.ConditionFullSize,
-	v1alpha1.ConditionRangePending, v1alpha1.ConditionStoreUnavailable, v1alpha1.ConditionOwnerChecked,
+	v1alpha1.ConditionScheduled, v1alpha1.ConditionSchedulerConfigured, v1alpha1.ConditionFullSize, v1alpha1.ConditionRangePending,
+	v1alpha1.ConditionPagesRouted, v1alpha1.ConditionStoreUnavailable, v1alpha1.ConditionOwnerChecked,
 	v1alpha1.ConditionNamespaceConflict, v1alpha1.ConditionOvercommitted, v1alpha1.ConditionBudgetExceeded,
 	v1alpha1.ConditionLedgerVolatile, v1alpha1.ConditionOtherWorkloadsRefused, v1alpha1.ConditionAcceleratorsIdle,
 	v1alpha1.ConditionMailed, v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,

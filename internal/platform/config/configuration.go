@@ -45,6 +45,9 @@ type Configuration struct {
 	// Reservations says how reserved room is held.
 	Reservations Reservations `json:"reservations"`
 
+	// Pages says how pages of trainings are reached from outside the cluster.
+	Pages Pages `json:"pages"`
+
 	// Nodes says what follows for nodes on which workers fail.
 	Nodes Nodes `json:"nodes"`
 
@@ -214,6 +217,7 @@ func DefaultConfiguration() *Configuration {
 		Ledger:              DefaultLedger(),
 		Prometheus:          DefaultPrometheus(),
 		Reports:             DefaultReports(),
+		Pages:               DefaultPages(),
 		Concurrency:         Concurrency{ElasticTrainingJobs: 8, MergePools: 4, Stores: 16},
 		ResyncPeriodSeconds: int32((10 * time.Hour).Seconds()),
 		Log:                 Log{Format: LogJSON, Level: LogInfo},

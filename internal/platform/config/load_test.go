@@ -87,7 +87,11 @@ func other() *Configuration {
 		Reports:      Reports{AllowPlainMail: true, MailTimeoutSeconds: 6, MailRetrySeconds: 7},
 		Reservations: Reservations{Image: "registry.example/pause:1"},
 		Nodes:        Nodes{TaintSuspects: true},
-		Ledger:       Ledger{File: "/ledger.db", UserLabel: "user"},
+		Pages: Pages{
+			Host: "*.pages.example", Scheme: "http", Gateway: PagesGateway{Namespace: "infra", Name: "web"},
+			Annotations: PageAnnotations{"example.com/auth": "sso"},
+		},
+		Ledger: Ledger{File: "/ledger.db", UserLabel: "user"},
 		Prometheus: Prometheus{
 			URL: "https://prometheus.example/metrics", CAFile: "/ca.crt", TokenFile: "/token", TimeoutSeconds: 5, IntervalSeconds: 600,
 			Trusted: Trusted{
@@ -135,6 +139,7 @@ func differ(t *testing.T, path string, a, b reflect.Value) {
 		case field.Kind() == reflect.Struct:
 			differ(t, path+name+".", field, b.Field(i))
 		case path+name == "apiVersion" || path+name == "kind":
+		case path+name == "pages.ingressClass": // TestPagesByIngress reads it: it excludes pages.gateway
 		case path+name == "ledger.postgresDSNFile": // TestLedgerInPostgreSQL reads it: it excludes ledger.file
 		case reflect.DeepEqual(field.Interface(), b.Field(i).Interface()):
 			t.Errorf("%s%s does not differ from its default, so the test would not see that it is not read", path, name)
@@ -223,4 +228,17 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("%s\nis read as %+v, %v", written, again, err)
 		}
 	})
+}
+
+func TestPagesByIngress(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(DefaultConfiguration().Pages.IsConfigured()).To(BeFalse(), "nothing is reached unless somebody configures it")
+	c, err := Load("file", []byte(header+"pages: {host: pages.example, ingressClass: nginx}\n"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(c.Pages).To(Equal(Pages{Host: "pages.example", Scheme: "https", IngressClass: "nginx", Annotations: PageAnnotations{}}))
+	g.Expect(c.Pages.IsConfigured()).To(BeTrue())
+	g.Expect(c.Pages.UsesGateway()).To(BeFalse())
+	g.Expect(c.Pages.HostOf("a-1")).To(Equal("pages.example"), "one host for all")
+	c.Pages.Host = "*.pages.example"
+	g.Expect(c.Pages.HostOf("a-1")).To(Equal("a-1.pages.example"), "one for each job")
 }

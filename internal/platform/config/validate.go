@@ -64,6 +64,7 @@ func (c *Configuration) validate() problems {
 	p.ledger(c.Ledger)
 	p.prometheus(c.Prometheus)
 	p.reports(c.Reports)
+	p.pages(c.Pages)
 	p.between("concurrency.elasticTrainingJobs", c.Concurrency.ElasticTrainingJobs, 1, 256)
 	p.between("concurrency.mergePools", c.Concurrency.MergePools, 1, 64)
 	p.between("concurrency.stores", c.Concurrency.Stores, 1, 256)

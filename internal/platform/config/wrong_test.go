@@ -35,7 +35,8 @@ var wrongFiles = []struct {
 	{"an unknown field", "metricz: {}\n", []string{
 		"metricz is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, " +
 			"deviceClasses, " +
-			"health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pprof, prometheus, reports, reservations, " +
+			"health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pages, pprof, prometheus, reports, " +
+			"reservations, " +
 			"resyncPeriodSeconds, " +
 			"sharing, tiers, webhooks.",
 	}},
@@ -45,7 +46,8 @@ var wrongFiles = []struct {
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
 		`"a\nb" is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, ` +
 			"deviceClasses, " +
-			`health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pprof, prometheus, reports, reservations, ` +
+			`health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pages, pprof, prometheus, reports, ` +
+			`reservations, ` +
 			`resyncPeriodSeconds, ` +
 			`sharing, tiers, webhooks.`,
 
@@ -73,10 +75,48 @@ var wrongFiles = []struct {
 	{"reservations without an image", "reservations: {image: \"\"}\n", []string{
 		`reservations.image is "": it must name an image; leave it out for registry.k8s.io/pause:3.10.`,
 	}},
+	{"pages at no host", "pages: {ingressClass: nginx}\n", []string{
+		`pages.host is "": it must be set where pages.gateway or pages.ingressClass is: name the host, or leave all out.`,
+	}},
+	{"pages by no way", "pages: {host: pages.example}\n", []string{
+		`pages.host is "pages.example": it needs pages.gateway or pages.ingressClass, by which it is reached: set one of them.`,
+	}},
+	{"pages by two ways", "pages: {host: pages.example, ingressClass: nginx, gateway: {namespace: infra, name: web}}\n", []string{
+		`pages.ingressClass is "nginx": pages.gateway leads to the same pages: leave one of them.`,
+	}},
+	{"pages at an address", "pages: {host: 10.0.0.1, ingressClass: nginx}\n", []string{
+		`pages.host is "10.0.0.1": it must be a DNS name such as pages.example.com, or *.pages.example.com for one of its own for ` +
+			`each job.`,
+	}},
+	{"pages at a URL", "pages: {host: \"https://pages.example\", ingressClass: nginx, scheme: ftp}\n", []string{
+		`pages.host is "https://pages.example": it must be a DNS name such as pages.example.com, or *.pages.example.com for one of ` +
+			`its own for each job.`,
+		`pages.scheme is "ftp": it must be https or http.`,
+	}},
+	{"pages at hosts without room", "pages: {host: \"*." + strings.Repeat("a.", 95) + "a\", ingressClass: nginx}\n", []string{
+		`pages.host is "*.a` + strings.Repeat(".a", 28) + `…: a label for each job goes before it, so it may have 189 ` +
+			`characters behind the dot.`,
+	}},
+	{"half a Gateway, and names of nothing",
+		"pages: {host: pages.example, gateway: {name: Web}, annotations: {tideline.io/x: z, a b: c, d: " +
+			strings.Repeat("e", 4097) + "}}\n", []string{
+			`pages.gateway.namespace is "": it must be the namespace of a Gateway.`,
+			`pages.gateway.name is "Web": it must be the name of a Gateway.`,
+			`pages.annotations["a b"] does not name an annotation: write it as PREFIX/NAME.`,
+			`pages.annotations["d"] has 4097 bytes: it may have 4096.`,
+			`pages.annotations["tideline.io/x"] is one of Tideline's own: leave it out.`,
+		}},
+	{"annotations without end", "pages: {annotations: {" + strings.Join(seventeen(), ", ") + "}}\n", []string{
+		`pages.annotations has 17 entries: it may have 16.`,
+	}},
+	{"a class of another spelling", "pages: {host: pages.example, ingressClass: nginx_1}\n", []string{
+		`pages.ingressClass is "nginx_1": it must be the name of an IngressClass.`,
+	}},
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
 		"Log is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, " +
 			"deviceClasses, " +
-			"health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pprof, prometheus, reports, reservations, " +
+			"health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pages, pprof, prometheus, reports, " +
+			"reservations, " +
 			"resyncPeriodSeconds, " +
 			"sharing, tiers, webhooks.",
 
@@ -347,7 +387,8 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
 			"data is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, " +
 				"deviceClasses, " +
-				"health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pprof, prometheus, reports, reservations, " +
+				"health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pages, pprof, prometheus, reports, " +
+				"reservations, " +
 				"resyncPeriodSeconds, " +
 				"sharing, tiers, webhooks.",
 
@@ -359,4 +400,13 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		g.Expect(err).To(HaveOccurred(), content)
 		g.Expect(strings.Split(err.Error(), "\n")).To(Equal(located(says)), content)
 	}
+}
+
+// seventeen are annotations.
+func seventeen() []string {
+	all := make([]string, 17)
+	for i := range all {
+		all[i] = fmt.Sprintf("a%d: b", i)
+	}
+	return all
 }

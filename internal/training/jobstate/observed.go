@@ -13,6 +13,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/training/growth"
+	"github.com/tideline-io/tideline/internal/training/pages"
 	"github.com/tideline-io/tideline/internal/training/progress"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
@@ -66,6 +67,8 @@ type Observed struct {
 	// measured. Measurements is how many there were.
 	MeasuredOutage time.Duration
 	Measurements   int
+	// Pages is what is known of the Service and the route of the job's pages.
+	Pages pages.Seen
 	// Trained is what the present attempt said of its steps; nil if it said nothing, or its log is not followed.
 	Trained *progress.Figures
 }

@@ -51,3 +51,46 @@ func shapes() []Case {
 			unsupported("spec.accelerator.mixing", "Some", "Forbidden", "Allowed")).blind(),
 	}
 }
+
+// pages are those of worker 0 that people open.
+func pages() []Case {
+	const list, first = "spec.pages", "spec.pages[0]"
+	page := func(what, value string, says ...string) Case {
+		return refused("pages: "+what, `{"spec":{"pages":`+value+`}}`, says...)
+	}
+	oneOf := first + ".port: Invalid value: page a must have one of port, a number, and portName, the name of a port of a " +
+		"container: "
+	const unknownPort = list + ": Invalid value: the portName of a page must be the name of a port in template.spec.containers or " +
+		"initContainers: add the port to its container, or correct the name"
+	return []Case{
+		page("five", `[{"name":"a","port":1},{"name":"b","port":2},{"name":"c","port":3},{"name":"d","port":4},{"name":"e","port":5}]`,
+			list+": Too many: 5: must have at most 4 items").blind(),
+		page("two of a name", `[{"name":"a","port":1},{"name":"a","port":2}]`, `spec.pages[1]: Duplicate value: {"name":"a"}`),
+		page("no name", `[{"port":6006}]`, first+".name: Required value").blind().decoded(fmt.Sprintf(
+			`%s: Invalid value: "": %[1]s in body should match '^[a-z]([-a-z0-9]*[a-z0-9])?$'`, first+".name")),
+		page("a name that is a path", `[{"name":"a/../b","port":6006}]`, fmt.Sprintf(
+			`%s: Invalid value: "a/../b": %[1]s in body should match '^[a-z]([-a-z0-9]*[a-z0-9])?$'`, first+".name")),
+		page("a name of 33 letters", `[{"name":"`+strings.Repeat("a", 33)+`","port":6006}]`,
+			first+".name: Too long: may not be more than 32 bytes").blind(),
+		page("port 0", `[{"name":"a","port":0}]`, fmt.Sprintf(
+			"%s: Invalid value: 0: %[1]s in body should be greater than or equal to 1", first+".port")).
+			decoded(oneOf + "set one of the two"),
+		page("an empty portName", `[{"name":"a","portName":""}]`, tooShort(first+".portName"), unknownPort).
+			decoded(oneOf + "set one of the two"),
+		page("a portName of 16 letters", `[{"name":"a","portName":"`+strings.Repeat("a", 16)+`"}]`,
+			first+".portName: Too long: may not be more than 15 bytes").blind(),
+		page("port 65536", `[{"name":"a","port":65536}]`, fmt.Sprintf(
+			"%s: Invalid value: 65536: %[1]s in body should be less than or equal to 65535", first+".port")),
+		page("neither port nor name of one", `[{"name":"a"}]`, oneOf+"set one of the two"),
+		page("both", `[{"name":"a","port":6006,"portName":"http"}]`, unknownPort,
+			oneOf+"remove one of the two"),
+		page("a port of no container", `[{"name":"a","portName":"board"}]`, unknownPort),
+		page("the port of the rendezvous", `[{"name":"a","port":29400}]`, list+": Invalid value: port 29400 of a page is that of the "+
+			"rendezvous (framework.port), which trusts everybody who reaches it: choose another port"),
+		refused("pages on the host's network", `{"spec":{"pages":[{"name":"a","port":6006}],"template":{"spec":{"hostNetwork":true}}}}`,
+			list+": Invalid value: pages of workers with hostNetwork could be any port of the node: remove pages or hostNetwork"),
+		refused("pages of isolated workers", `{"spec":{"pages":[{"name":"a","port":6006}],"networkPolicy":"Isolated"}}`,
+			list+": Invalid value: pages cannot be reached while networkPolicy Isolated lets only workers of the job connect: remove one "+
+				"of the two"),
+	}
+}

@@ -62,13 +62,19 @@ func Status() v1alpha1.ElasticTrainingJobStatus {
 	for _, kind := range []string{
 		v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended,
 		v1alpha1.ConditionScheduled, v1alpha1.ConditionSchedulerConfigured, v1alpha1.ConditionFullSize, v1alpha1.ConditionRangePending,
-		v1alpha1.ConditionOwnerChecked, v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
+		v1alpha1.ConditionPagesRouted, v1alpha1.ConditionOwnerChecked, v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
 	} {
 		st.Conditions = append(st.Conditions, metav1.Condition{
 			Type: kind, Status: metav1.ConditionFalse, ObservedGeneration: 99, LastTransitionTime: at,
 			Reason: v1alpha1.ReasonTooManyRestarts, Message: strings.Repeat(sentence, 2),
 		})
 	}
+	for i := range v1alpha1.MaxPages {
+		st.Pages = append(st.Pages, v1alpha1.PageStatus{
+			Name: fmt.Sprintf("profiler-of-the-second-epoch-%d", i), URL: "https://" + strings.Repeat("p", 500),
+		})
+	}
+	st.PageRoute = "HTTPRoute"
 	for range 101 {
 		st.RestartTimes = append(st.RestartTimes, at)
 	}
