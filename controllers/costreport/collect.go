@@ -39,7 +39,7 @@ func (r *Reconciler) collectEarlier(ctx context.Context, v *view, m *costreport.
 			continue
 		}
 		seen[k.To.Unix()] = true
-		text, there, err := v.ledger.ReportFile(ctx, *k, fileEarlier)
+		text, there, err := v.ledger.ReportFile(ctx, *k, costreport.FileEarlier)
 		if err != nil {
 			return err
 		}

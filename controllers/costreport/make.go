@@ -14,12 +14,10 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
+	"github.com/tideline-io/tideline/internal/cost/mail"
 	"github.com/tideline-io/tideline/internal/cost/report"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
-
-// fileData is the form of a report that the operator itself reads again.
-const fileData, fileEarlier = "data.internal", "earlier.internal"
 
 // makeReport makes the report that is due, in a bounded time.
 func (r *Reconciler) makeReport(ctx context.Context, v *view, d *costreport.Decision) error {
@@ -44,7 +42,7 @@ func (r *Reconciler) computeAndKeep(ctx context.Context, v *view, m *costreport.
 		return err
 	}
 	computed := cost.ComputeReport(in)
-	files, err := filesOf(computed, &v.report.Spec, r.reportOptions(v.report, m.Revision))
+	files, err := filesOf(computed, &v.report.Spec, r.reportOptions(v.report, m.Revision), v.people)
 	if err != nil {
 		return err
 	}
@@ -80,7 +78,9 @@ func (r *Reconciler) reportOptions(object *v1alpha1.CostReport, revision int32) 
 }
 
 // filesOf are the files that are kept of a report.
-func filesOf(computed *cost.Report, spec *v1alpha1.CostReportSpec, o report.Options) (map[string]string, error) {
+func filesOf(
+	computed *cost.Report, spec *v1alpha1.CostReportSpec, o report.Options, people mail.Directory,
+) (map[string]string, error) {
 	files := map[string]string{}
 	for _, format := range spec.Formats {
 		write := writers[format]
@@ -90,7 +90,11 @@ func filesOf(computed *cost.Report, spec *v1alpha1.CostReportSpec, o report.Opti
 		}
 		files[write.file] = string(content)
 	}
-	for name, content := range map[string]any{fileData: computed, fileEarlier: computed.Summary()} {
+	internal := map[string]any{costreport.FileData: computed, costreport.FileEarlier: computed.Summary()}
+	if led := people.PeopleByLeader(); len(led) > 0 {
+		internal[costreport.FileLeaders] = report.Leaders{Zone: spec.TimeZone, Options: o, People: led}
+	}
+	for name, content := range internal {
 		b, err := json.Marshal(content)
 		if err != nil {
 			return nil, fmt.Errorf("write %s: %w", name, err)
@@ -120,25 +124,14 @@ func summaryOf(computed *cost.Report, m *costreport.Making) v1alpha1.ReportSumma
 
 // readData reads a report that was made, to write more of it.
 func (r *Reconciler) readData(ctx context.Context, v *view, k *ledger.KeptReport) (*cost.Report, error) {
-	content, there, err := v.ledger.ReportFile(ctx, *k, fileData)
+	content, there, err := v.ledger.ReportFile(ctx, *k, costreport.FileData)
 	if err != nil {
 		return nil, err
 	}
 	if !there {
-		return nil, fmt.Errorf("%w: %s", errNotKept, fileData)
+		return nil, fmt.Errorf("%w: %s", errNotKept, costreport.FileData)
 	}
-	computed := &cost.Report{}
-	if err := json.Unmarshal([]byte(content), computed); err != nil {
-		return nil, fmt.Errorf("read %s: %w", fileData, err)
-	}
-	// JSON has offsets from UTC, and no zones.
-	if zone, err := time.LoadLocation(v.report.Spec.TimeZone); err == nil {
-		computed.Period.From, computed.Period.To = computed.Period.From.In(zone), computed.Period.To.In(zone)
-		for i := range computed.Days {
-			computed.Days[i].From = computed.Days[i].From.In(zone)
-		}
-	}
-	return computed, nil
+	return report.ReadReport(content, v.report.Spec.TimeZone)
 }
 
 var errNotKept = errors.New("a file of a report is not in the ledger")

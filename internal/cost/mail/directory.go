@@ -109,6 +109,15 @@ func (d Directory) PeopleOf(leader string) []string {
 	return people
 }
 
+// PeopleByLeader are [Directory.PeopleOf] of all who lead anybody, by the leader.
+func (d Directory) PeopleByLeader() map[string][]string {
+	led := map[string][]string{}
+	for _, leader := range d.leadersOf(slices.Collect(maps.Keys(d))) {
+		led[leader] = d.PeopleOf(leader)
+	}
+	return led
+}
+
 // leadersOf are those who lead any of the users, or lead who does, in order.
 func (d Directory) leadersOf(users []string) []string {
 	all := map[string]bool{}

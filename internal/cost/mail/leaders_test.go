@@ -25,6 +25,9 @@ func TestLeadersGetAPageOfTheirPeople(t *testing.T) {
 	g.Expect(d.PeopleOf("bob")).To(Equal([]string{"ann@example.com"}))
 	g.Expect(d.PeopleOf("zoe")).To(Equal([]string{"ann@example.com", "bob"}))
 	g.Expect(d.PeopleOf("ann@example.com")).To(BeEmpty())
+	g.Expect(d.PeopleByLeader()).To(Equal(map[string][]string{
+		"bob": {"ann@example.com"}, "zoe": {"ann@example.com", "bob"}, "lost": {"eve"}, "idle": {"max"},
+	}))
 	all, _, _ = ResolveRecipients([]string{bob}, false, []string{"ann@example.com"}, d)
 	g.Expect(all).To(HaveLen(1), "only where the report asks for personal pages")
 }

@@ -2,7 +2,9 @@ package reportserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -12,7 +14,9 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 
+	"github.com/tideline-io/tideline/internal/cost/report"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/test/testutil/week"
 )
 
 func answer(t *testing.T, s *Server, method, path string) *http.Response {
@@ -87,5 +91,52 @@ func TestReportsThatCannotBeRead(t *testing.T) {
 		got := answer(t, New(c.open, logr.Discard()), http.MethodGet, "/reports/weekly/latest/report.html")
 		g.Expect(got).To(HaveHTTPStatus(c.code))
 		g.Expect(got.Body.Close()).To(Succeed())
+	}
+}
+
+func TestALeadersPageHasExactlyTheirPeople(t *testing.T) {
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "ledger.db")
+	l, err := ledger.Open(t.Context(), ledger.Options{File: file})
+	g.Expect(err).NotTo(HaveOccurred())
+	whole := week.Report()
+	data, err := json.Marshal(whole)
+	g.Expect(err).NotTo(HaveOccurred())
+	leaders, err := json.Marshal(report.Leaders{
+		Zone: "Asia/Shanghai", Options: report.Options{Name: "weekly", Revision: 1, Top: 20},
+		People: map[string][]string{"bob@example.com": {"fatima", "yuki"}, "zoe": {"okafor"}},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(l.KeepReport(t.Context(), ledger.KeptReport{
+		Report: "uid", Name: "weekly", From: whole.Period.From, To: whole.Period.To, Revision: 1, MadeAt: whole.Period.To,
+		Summary: "{}",
+	}, map[string]string{"data.internal": string(data), "leaders.internal": string(leaders)})).To(Succeed())
+	g.Expect(l.Close()).To(Succeed())
+	s := New(func(ctx context.Context) (*ledger.Ledger, error) {
+		return ledger.OpenToRead(ctx, ledger.Options{File: file})
+	}, logr.Discard())
+	read := func(path string) (int, string) {
+		got := answer(t, s, http.MethodGet, "/reports/weekly/"+path)
+		content, err := io.ReadAll(got.Body)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(got.Body.Close()).To(Succeed())
+		return got.StatusCode, string(content)
+	}
+	for _, name := range []string{"report.html", "report.csv"} {
+		code, page := read("people/bob@example.com/latest/" + name)
+		g.Expect(code).To(Equal(http.StatusOK), name)
+		g.Expect(page).To(And(ContainSubstring("fatima"), ContainSubstring("yuki")), name)
+		for _, other := range []string{"okafor", "tomas", "555,461", "555461"} {
+			g.Expect(page).NotTo(ContainSubstring(other), "%s has others than their people", name)
+		}
+	}
+	_, page := read("people/zoe/latest/report.html")
+	g.Expect(page).To(And(ContainSubstring("okafor"), Not(ContainSubstring("yuki"))))
+	for _, path := range []string{
+		"people/fatima/latest/report.html", "people//latest/report.html", "people/zoe/2026-01-01T00:00:00Z/report.html",
+		"people/zoe/latest/report.json", "people/zoe/latest/leaders.internal", "latest/leaders.internal", "people/zoe/report.html",
+	} {
+		code, _ := read(path)
+		g.Expect(code).To(Equal(http.StatusNotFound), path)
 	}
 }

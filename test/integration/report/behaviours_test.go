@@ -1,6 +1,7 @@
 package report
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -77,6 +78,40 @@ var _ = Describe("A report", Ordered, func() {
 		Expect(summary.OwnerReferences).To(ConsistOf(HaveField("BlockOwnerDeletion", HaveValue(BeFalse()))),
 			"it goes with its report, by no right that some clusters ask for")
 		Expect(f.status(ctx, Default, "weekly/latest/report.html", "")).To(Equal(http.StatusUnauthorized), "nobody does without a name")
+	})
+
+	It("behaviour 3: a leader reads the page of exactly their people, and nobody else does", func(ctx SpecContext) {
+		Expect(f.Client.Create(ctx, configMap("leaders", "people.yaml", "alice: {leader: lee}\nbob: {}\nlee: {}\n"))).To(Succeed())
+		led := f.report("led", func(r *v1alpha1.CostReport) { r.Spec.DirectoryRef = &v1alpha1.ObjectRef{Name: "leaders"} })
+		Expect(f.Client.Create(ctx, led)).To(Succeed())
+		Eventually(f.read(ctx, "led")).Should(say(v1alpha1.ReasonReportMade, "EUR 1,400.00"))
+
+		const page = "led/people/lee/latest/report.html"
+		lee, other := f.tokenOf(ctx, "lee", "/reports/led/people/lee/*"), f.tokenOf(ctx, "other", "/reports/led/people/other/*")
+		var content []byte
+		Eventually(func(g Gomega) {
+			response := f.ask(ctx, g, "reports/"+page, lee)
+			var err error
+			content, err = io.ReadAll(response.Body)
+			g.Expect(response.Body.Close()).To(Succeed())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(response.StatusCode).To(Equal(http.StatusOK), "%s", content)
+		}).Should(Succeed())
+		Expect(string(content)).To(And(ContainSubstring("What the people of lee used"), ContainSubstring("alice"),
+			Not(ContainSubstring("bob")), Not(ContainSubstring("ranker")), Not(ContainSubstring("1,400"))))
+		for path, tokens := range map[string][]string{
+			page: {other}, "led/latest/report.html": {lee, other}, "led/people/bob/latest/report.html": {lee, other},
+			"led/people/lee/../bob/latest/report.html": {other},
+		} {
+			for _, token := range tokens {
+				Expect(f.status(ctx, Default, path, token)).To(Equal(http.StatusForbidden), path)
+			}
+		}
+		Eventually(func(g Gomega) int {
+			return f.status(ctx, g, "led/people/other/latest/report.html", other)
+		}).Should(Equal(http.StatusNotFound), "who may read the page of somebody who leads nobody finds none")
+		Expect(f.Client.Delete(ctx, led)).To(Succeed())
+		Expect(f.Client.Delete(ctx, configMap("leaders", "", ""))).To(Succeed())
 	})
 
 	It("behaviour 4: mails arrive once each, over a restart, and one bad address keeps none from the others", func(ctx SpecContext) {

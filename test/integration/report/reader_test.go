@@ -145,6 +145,27 @@ func (f *fixture) getAs(ctx context.Context, role, path string) string {
 	return string(content)
 }
 
+// tokenOf makes an account that may read some paths, and is a token of it.
+func (f *fixture) tokenOf(ctx context.Context, name string, paths ...string) string {
+	GinkgoHelper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: rbac.Namespace, Name: name}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reads-" + name}}
+	if len(paths) > 0 {
+		role.Rules = []rbacv1.PolicyRule{{NonResourceURLs: paths, Verbs: []string{"get"}}}
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: rbac.Namespace, Name: name}},
+	}
+	for _, o := range []client.Object{account, role, binding} {
+		Expect(f.Client.Create(ctx, o)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(f.Client.Delete(ctx, o)).To(Succeed()) })
+	}
+	token := &authenticationv1.TokenRequest{}
+	Expect(f.Client.SubResource("token").Create(ctx, account, token)).To(Succeed(), "there is a token")
+	return token.Status.Token
+}
+
 // ask asks the operator for what it serves. Its certificate is signed by nobody.
 func (f *fixture) ask(ctx context.Context, g Gomega, path, token string) *http.Response {
 	GinkgoHelper()
