@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +27,7 @@ var _ = Describe("A stolen token of the operator", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		s = newScenario("stolen", 2)
+		grant(s, "job-pages")
 		account := "system:serviceaccount:" + testutil.OperatorNamespace + ":" + testutil.OperatorServiceAccount
 		as, err := s.As(account, "system:serviceaccounts", "system:serviceaccounts:"+testutil.OperatorNamespace, "system:authenticated")
 		Expect(err).NotTo(HaveOccurred())
@@ -117,6 +119,13 @@ var _ = Describe("A stolen token of the operator", Ordered, func() {
 		Entry("create a Service", create(func() client.Object {
 			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "new"}, Spec: corev1.ServiceSpec{
 				Ports: []corev1.ServicePort{{Port: 80}},
+			}}
+		}), notOurs),
+		Entry("create an Ingress", create(func() client.Object {
+			return &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "new"}, Spec: networkingv1.IngressSpec{
+				DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+					Name: "of-a-user", Port: networkingv1.ServiceBackendPort{Number: 80},
+				}},
 			}}
 		}), notOurs),
 		Entry("create a Secret", create(func() client.Object {

@@ -297,6 +297,24 @@ func TestNetworkPoliciesAreCreatedOnlyWithTheComponent(t *testing.T) {
 	}
 }
 
+// Whoever may write routes decides what of the cluster the world reaches.
+func TestRoutesAreWrittenOnlyWithTheComponent(t *testing.T) {
+	for _, what := range []string{"ingresses", "httproutes"} {
+		for name, want := range map[string][]string{"": nil, "job-pages": {"create", "delete", "get"}} {
+			var components, rights []string
+			if name != "" {
+				components = append(components, name)
+			}
+			for _, r := range installation(t, components...) {
+				rights = append(rights, rightsOn(t, r, what)...)
+			}
+			if !slices.Equal(rights, want) {
+				t.Errorf("with component %q the operator may %v %s, want %v", name, rights, what, want)
+			}
+		}
+	}
+}
+
 // Logs hold what people print.
 func TestLogsAreReadOnlyWithTheComponent(t *testing.T) {
 	for name, want := range map[string][]string{"": nil, "training-progress": {"get"}} {
