@@ -32,7 +32,7 @@ type Seen struct {
 
 // Outcome is what came of a try to have, or to remove, Service and route.
 type Outcome struct {
-	// Of is the digest of what was to be there, or [RemovalOf] a a kind of route.
+	// Of is the digest of what was to be there, or [RemovalOf] a kind of route.
 	Of string
 	// Reason and Message say why it failed; empty if it succeeded.
 	Reason, Message string
@@ -137,13 +137,10 @@ func (in Input) serve(kind string) Plan {
 	} else {
 		p.RequeueAfter = in.waitAfter(last)
 	}
-	before := in.Job.Status.Pages
+	// It was there when the operator last looked, before it was started anew.
+	unchanged := last == nil && in.Seen.ServiceDigest == w.Digest && slices.Equal(in.Job.Status.Pages, w.Pages)
 	switch {
-	case last == nil && in.Seen.ServiceDigest == w.Digest && slices.Equal(before, w.Pages):
-		// It was there when the operator last looked, before it was started anew.
-		last = &Outcome{}
-		fallthrough
-	case last != nil && last.Reason == "":
+	case unchanged, last != nil && last.Reason == "":
 		p.Pages, p.Status, p.Reason = w.Pages, metav1.ConditionTrue, v1alpha1.ReasonRouted
 		p.Message = fmt.Sprintf("%s leads to worker 0: %s.", describeRoute(in.Job, in.Config), listPages(w.Pages))
 	case last != nil:
