@@ -61,6 +61,14 @@ slim=(-ldflags=-w)
 # must, so that a small machine has room for all. Stages that measure memory set their own.
 export GOGC=${GOGC:-400} GOMEMLIMIT=${GOMEMLIMIT:-1GiB}
 
+# plain is a function of awk that makes a line of text of what a report in XML says.
+plain='function plain(text) {
+	gsub(/&#xA;|&#x9;|[ \t]+/, " ", text); gsub(/&#34;/, "\"", text); gsub(/&#39;/, "\047", text)
+	gsub(/&lt;/, "<", text); gsub(/&gt;/, ">", text); gsub(/&amp;/, "\\&", text); gsub(/ +/, " ", text)
+	return text
+}
+'
+
 # run COMMAND... runs a command in a process group of its own and returns its status.
 run() {
 	"$@" &
@@ -73,12 +81,31 @@ run() {
 
 # gotests NAME FORMAT ARGUMENT... runs `go test` in the working directory.
 gotests() {
-	local name=$1 format=$2
+	local name=$1 format=$2 report=$TMPDIR/$1.xml status=0
 	shift 2
-	run "$gotestsum" --format "$format" --format-hide-empty-pkg --hide-summary skipped \
+	run "$gotestsum" --format "$format" --format-hide-empty-pkg --hide-summary skipped --junitfile "$report" \
 		--post-run-command "bash -c 'printf \"%-12s %s tests, %s failed, %s skipped, %s errors in %s\n\" \
 			$name \$TESTS_TOTAL \$TESTS_FAILED \$TESTS_SKIPPED \$TESTS_ERRORS \$GOTESTSUM_ELAPSED >>$summary'" \
-		-- "${race[@]}" "${slim[@]}" -vet=off -shuffle=on "$@"
+		-- "${race[@]}" "${slim[@]}" -vet=off -shuffle=on "$@" || status=$?
+	# The names of tests that failed and their first words, because in CI the closing lines may be all that is left of the log.
+	# A test with subtests fails with them, and says nothing itself.
+	((status == 0)) || awk "$plain"'
+		/<testcase / {
+			match($0, /classname="[^"]*"/); package = substr($0, RSTART + 11, RLENGTH - 12)
+			match($0, / name="[^"]*"/); test = plain(substr($0, RSTART + 7, RLENGTH - 8))
+			sub(/.*\/tideline\//, "", package)
+		}
+		/<failure / { inside = 1; said = ""; sub(/.*<failure [^>]*>/, "") }
+		inside { said = said " " $0 }
+		/<\/failure>/ {
+			inside = 0
+			sub(/<\/failure>.*/, "", said)
+			said = plain(said)
+			gsub(/=== (RUN|PAUSE|CONT|NAME) [^ ]*|--- FAIL: [^ ]* \([0-9.]+s\)/, "", said); gsub(/^ +| +$/, "", said); gsub(/ +/, " ", said)
+			if (said != "" && shown++ < 10) printf "  failed: %s in %s: %.300s\n", test, package, said
+		}
+	' "$report" >>"$summary" || true
+	return "$status"
 }
 
 # crashes hits the ledger at each of its statements and calls, of which the stage unit tries some.
@@ -160,12 +187,7 @@ specs() {
 	run go tool ginkgo run --procs="${4:-4}" -v --no-color --randomize-all --timeout="$2" "${race[@]/#-race/--race}" --vet=off "${slim[@]/#/-}" \
 		--label-filter="$label" --junit-report="$name.xml" --output-dir="$TMPDIR" "./test/$3" || status=$?
 	# Without a report the suite did not compile or was cut short, which its own lines say.
-	[[ ! -s $report ]] || awk -v name="$name" -v label="$label" '
-		function plain(text) {
-			gsub(/&#xA;|&#x9;/, " ", text); gsub(/&#34;/, "\"", text); gsub(/&#39;/, "\047", text)
-			gsub(/&lt;/, "<", text); gsub(/&gt;/, ">", text); gsub(/&amp;/, "\\&", text); gsub(/ +/, " ", text)
-			return text
-		}
+	[[ ! -s $report ]] || awk -v name="$name" -v label="$label" "$plain"'
 		/<testsuite / { match($0, / time="[0-9.]+"/); seconds = substr($0, RSTART + 7, RLENGTH - 8) }
 		/<testcase name="\[It\]/ {
 			specs++
