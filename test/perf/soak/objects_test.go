@@ -52,7 +52,7 @@ func waves() []wave {
 			return merge(fmt.Sprintf("wide-%d", i), values(2, weight.MostOfTemplate/2-4096)...)
 		}},
 		{"pods that wait, 0.25 MB of annotations, 0.7 MB of affinity", 600, pod},
-		{"pods with 5,000 containers", 60, crowd},
+		{"pods that wait, 5,000 containers", 60, crowd},
 		{"PodGroups, 1 MB of tasks", 400, podGroup},
 		{"PodGroups and ConfigMaps, 1 MB of labels and owners", 200, owned},
 		{"profiles, the largest that their schema takes", 40, profile},
@@ -138,8 +138,11 @@ func pod(i int) client.Object {
 	return p
 }
 
+// crowd is a pod that waits too. A kubelet could not run it; KWOK would, and have the API server write thousands of states of
+// containers for each change, which takes all of a small machine.
 func crowd(i int) client.Object {
 	p := &corev1.Pod{ObjectMeta: in(fmt.Sprintf("crowd-%d", i)), Spec: corev1.PodSpec{SchedulerName: "volcano"}}
+	p.Annotations = map[string]string{schedulingv1beta1.KubeGroupNameAnnotationKey: "none"}
 	for n := range 5000 {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: fmt.Sprint("c", n), Image: "c:1"})
 	}

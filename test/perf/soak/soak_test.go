@@ -31,8 +31,11 @@ import (
 )
 
 const (
-	// soonest is within how many seconds another user's job must have its PodGroup and its pods, whatever others write.
+	// soonest is within how many seconds another user's job must have its PodGroup and its pods, whatever others write, beyond
+	// what a client waits that writes them itself: the API server is on the same machine, and bears some of these objects badly.
 	soonest = 5 * time.Second
+	// longest is after how long a job that has neither ends the run.
+	longest = 3 * time.Minute
 	// writers is how many requests of hostile users are under way at a time. Each has the API server compute for a while, which is
 	// on the same machine.
 	writers = 1
@@ -76,7 +79,7 @@ var _ = Describe("Thousands of hostile objects", func() {
 			Expect(w.failure()).NotTo(HaveOccurred(), "the operator starts beside all of it")
 			for _, r := range rows[1:] {
 				Expect(r.peak).To(BeNumerically("<", w.limit), "bytes of memory, of %d: %s", w.limit, r.what)
-				Expect(r.slowest).To(BeNumerically("<", soonest), "until alice had PodGroup and pods: %s", r.what)
+				Expect(r.slowest).To(BeNumerically("<", soonest+r.plain), "until alice had PodGroup and pods: %s", r.what)
 				Expect(r.served).To(BeNumerically(">", 0), "alice was served: %s", r.what)
 			}
 		},
