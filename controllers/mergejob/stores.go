@@ -212,9 +212,10 @@ func (s *stores) keepSighting(key types.NamespacedName, job types.UID, sighting 
 func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*merging.Sighting, error) {
 	seen := &merging.Sighting{Generation: job.Generation, RunNow: job.Annotations[v1alpha1.AnnotationRunNow]}
 	query := modelstore.Query{
-		Most:   int(ptr.Deref(job.Spec.MaxIncrementsPerRun, v1alpha1.DefaultIncrementsPerRun)),
-		Merged: merging.LastMerged(&job.Status),
-		Window: int(ptr.Deref(job.Spec.Window, 0)),
+		Most:    int(ptr.Deref(job.Spec.MaxIncrementsPerRun, v1alpha1.DefaultIncrementsPerRun)),
+		Merged:  merging.LastMerged(&job.Status),
+		Earlier: merging.EarlierRuns(&job.Status),
+		Window:  int(ptr.Deref(job.Spec.Window, 0)),
 	}
 	if full := job.Status.LastFull; full != nil {
 		seen.Known, query.Known, query.After = full.Name, full.Name, full.LastIncrement
@@ -241,10 +242,7 @@ func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*mer
 	if err != nil || trouble != nil {
 		return seen, err
 	}
-	seen.Hollow = found.Hollow
-	if found.LastFull != nil {
-		seen.Full = &merging.Full{Name: found.LastFull.Name, Time: found.LastFull.Time}
-	}
+	seen.Hollow, seen.Full = found.Hollow, found.LastFull
 	i := found.Increments
 	seen.Increments = merging.Increments{Count: i.Count, Newest: i.NewestTime, List: i.List, Listed: i.Listed, Last: i.Last}
 	return seen, nil

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tideline-io/tideline/test/testutil/environ"
+
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
@@ -137,7 +139,7 @@ func (h *aheadHistory) latestStart(head *merger) time.Time {
 // TestThoseWhoGoAheadTakeNothingFromTheHead: over random histories a head that waits is placed as soon as if none had gone ahead,
 // or, where runs do not take as long as expected, as soon as it could count on then; and merges never wait while none runs.
 func TestThoseWhoGoAheadTakeNothingFromTheHead(t *testing.T) {
-	histories, seed := number(t, "TIDELINE_HISTORIES", 20), number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
+	histories, seed := environ.Number(t, "TIDELINE_HISTORIES", 20), environ.Number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
 	ahead, waited := 0, 0
 	for n := range histories {
 		h := newAheadHistory(t, rand.New(rand.NewPCG(seed, n)))

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tideline-io/tideline/test/testutil/environ"
+
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -91,7 +93,7 @@ func (p *overloaded) call(run time.Duration) (head int, waiting []int) {
 
 // TestTheBoundOnWaiting holds a pool that has far too much to do to the bound that docs/decisions/0023 states.
 func TestTheBoundOnWaiting(t *testing.T) {
-	seed := number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
+	seed := environ.Number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
 	most, tight, slow := 0, 0, 0
 	tested := func() bool { return most >= 5 && tight >= 10 && slow >= 10 }
 	// How hard random pools press is chance: there are more of them until the bound has been put to the test.

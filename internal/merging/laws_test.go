@@ -3,13 +3,13 @@ package merging
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tideline-io/tideline/test/testutil/environ"
 
 	"k8s.io/utils/ptr"
 
@@ -19,25 +19,11 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
-// number reads a number from the environment.
-func number(t *testing.T, variable string, fallback uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return fallback
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
-	}
-	return n
-}
-
 // TestRandomPools drives pools of merges through random events, kills of the operator among them, and holds every decision and
 // every write to what must never happen. In every fourth history clocks are also put forward and back by an hour.
 // TIDELINE_HISTORIES is how many, 20 by default, and TIDELINE_SEED repeats those of an earlier run.
 func TestRandomPools(t *testing.T) {
-	histories, seed := number(t, "TIDELINE_HISTORIES", 20), number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
+	histories, seed := environ.Number(t, "TIDELINE_HISTORIES", 20), environ.Number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
 	shards := uint64(runtime.GOMAXPROCS(0))
 	for shard := range shards {
 		t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {

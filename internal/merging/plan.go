@@ -211,18 +211,6 @@ func (t *merge) recordSighting() {
 	}
 }
 
-// LastMerged maps the full models of the runs on record, and of the run that goes on, to the last increment that each contains.
-func LastMerged(st *v1alpha1.MergeJobStatus) map[string]string {
-	merged := map[string]string{}
-	for _, r := range st.History {
-		merged[r.Run] = r.LastIncrement
-	}
-	if st.Run != nil {
-		merged[st.Run.ID] = st.Run.LastIncrement
-	}
-	return merged
-}
-
 func nameOf(full *v1alpha1.FullModel) string {
 	if full == nil {
 		return ""

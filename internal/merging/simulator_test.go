@@ -149,12 +149,9 @@ func (m *merger) look() {
 		s.RunComplete = slices.ContainsFunc(m.store.fulls, func(f Full) bool { return f.Name == run.ID })
 	}
 	after := ""
-	for i := range m.store.fulls {
-		if f := &m.store.fulls[i]; s.Full == nil || !f.Time.Before(s.Full.Time) {
-			s.Full = &Full{f.Name, f.Time}
-		}
-	}
-	if s.Full != nil {
+	if fulls := slices.Clone(m.store.fulls); len(fulls) > 0 {
+		SortFulls(fulls, nameOf(m.status().LastFull), EarlierRuns(m.status()))
+		s.Full = &fulls[0]
 		if full := m.status().LastFull; full != nil && full.Name == s.Full.Name {
 			after = full.LastIncrement
 		} else {

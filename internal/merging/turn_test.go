@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tideline-io/tideline/test/testutil/environ"
+
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -221,7 +223,7 @@ func TestAGrantThatCameWhileAnotherAskedIsAskedForAnew(t *testing.T) {
 }
 
 func TestRandomMergesAndTrainingsOfUsersStayBelowTheirCaps(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range environ.Number(t, "TIDELINE_SEEDS", 6) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 28))
 			w := newSimulator(t, 30)

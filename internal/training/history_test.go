@@ -3,37 +3,23 @@ package training
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tideline-io/tideline/test/testutil/environ"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
-// number reads a number from the environment.
-func number(t *testing.T, variable string, fallback uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return fallback
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
-	}
-	return n
-}
-
 // TestRandomHistories drives jobs through random events, restarts of the operator among them, and holds every decision to
 // what must never happen and every end to its fixed point. TIDELINE_HISTORIES is how many, 150 by default, and
 // TIDELINE_SEED repeats those of an earlier run.
 func TestRandomHistories(t *testing.T) {
-	histories, seed := number(t, "TIDELINE_HISTORIES", 150), number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
+	histories, seed := environ.Number(t, "TIDELINE_HISTORIES", 150), environ.Number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
 	shards := uint64(runtime.GOMAXPROCS(0))
 	for shard := range shards {
 		t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tideline-io/tideline/test/testutil/environ"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,25 +29,11 @@ const (
 	quiet = 30 * time.Minute
 )
 
-// number reads a number from the environment.
-func number(t *testing.T, variable string, fallback uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return fallback
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
-	}
-	return n
-}
-
 // TestRandomQueues drives a few gangs that share nodes through random events, and holds the arbiter and the planner of trainings
 // together to the laws of who leaves for which gang. In every fourth history the clock is also put forward and back by an hour.
 // TIDELINE_HISTORIES is how many, 8 by default, of TIDELINE_SEED, 4 by default.
 func TestRandomQueues(t *testing.T) {
-	histories, seed := number(t, "TIDELINE_HISTORIES", 8), number(t, "TIDELINE_SEED", 4)
+	histories, seed := environ.Number(t, "TIDELINE_HISTORIES", 8), environ.Number(t, "TIDELINE_SEED", 4)
 	shards := uint64(runtime.GOMAXPROCS(0))
 	var mu sync.Mutex
 	var sum laws

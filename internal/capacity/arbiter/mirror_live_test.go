@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tideline-io/tideline/test/testutil/environ"
+
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -134,7 +136,7 @@ func (w *watches) follow(shelves, told map[reflect.Type]shelf) {
 func TestMirrorOfWatchesThatRun(t *testing.T) {
 	g := NewWithT(t)
 	w := begin(t)
-	random := rand.New(rand.NewPCG(number(t, "TIDELINE_SEED", 4), 0))
+	random := rand.New(rand.NewPCG(environ.Number(t, "TIDELINE_SEED", 4), 0))
 	c, told := newCaches(random), map[reflect.Type]shelf{}
 	for of := range w.sources {
 		told[of] = shelf{}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tideline-io/tideline/test/testutil/environ"
+
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -222,7 +224,7 @@ func (c *caches) job(name string, was *v1alpha1.ElasticTrainingJob) *v1alpha1.El
 // TestMirrorIsWhatTheCachesHold: after any history of events, late, repeated, out of order, or of objects that no watch saw go,
 // the mirror is the one that is built from nothing, and so are the verdicts.
 func TestMirrorIsWhatTheCachesHold(t *testing.T) {
-	histories, seed := number(t, "TIDELINE_HISTORIES", 40), number(t, "TIDELINE_SEED", 4)
+	histories, seed := environ.Number(t, "TIDELINE_HISTORIES", 40), environ.Number(t, "TIDELINE_SEED", 4)
 	waited := 0
 	for n := range histories {
 		random := rand.New(rand.NewPCG(seed, n))

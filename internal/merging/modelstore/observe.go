@@ -2,7 +2,6 @@ package modelstore
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -47,18 +46,12 @@ type Query struct {
 	// Merged has the last increments that were merged into other full models on record, by the names of those: one of them may turn
 	// out to be the newest.
 	Merged map[string]string
+	// Earlier are runs on record that ended before Known was complete: see merging.SortFulls.
+	Earlier []string
 	// Most is how many increments are listed at most, of those that are counted.
 	Most int
 	// Window lists the last so many of all increments instead; 0 for none. What is counted stays the same.
 	Window int
-}
-
-// Full is a complete full model.
-type Full struct {
-	// Name of its directory.
-	Name string
-	// Time when its marker was written, by the store's clock.
-	Time time.Time
 }
 
 // Increments are those that are not in the last full model.
@@ -83,8 +76,8 @@ type Observation struct {
 	// Hollow is the directory with the newest marker if nothing but the marker is in it; empty otherwise. It is no full model: a
 	// merge onto it would merge onto nothing.
 	Hollow string
-	// LastFull is the complete full model with the newest marker; of two in the same moment, the later by name. Nil for none.
-	LastFull *Full
+	// LastFull is the newest complete full model, as merging.SortFulls has it; nil for none.
+	LastFull *merging.Full
 	// Increments are, if LastFull is Query.Known, those whose names come after Query.After. If it is another one, which somebody
 	// else has made, or whose record is lost, they are those written at or after a cut: when its run started, if its name is a run's
 	// id, else when its marker was written. A store tells times in seconds, so those of the cut's own second are counted rather than
@@ -123,7 +116,7 @@ func (s *store) observeStore(ctx context.Context, l Location, q Query) (Observat
 			names = append(names, name)
 		}
 	}
-	marked, err := s.markedModels(ctx, l, names)
+	marked, err := s.markedModels(ctx, l, names, q)
 	if err != nil {
 		return Observation{}, err
 	}
@@ -164,16 +157,16 @@ func (s *store) lastNames(ctx context.Context, parent string) ([]string, error) 
 	return names[max(0, len(names)-mostFull):], err
 }
 
-// markedModels returns the full models that have a marker, the newest marker first.
-func (s *store) markedModels(ctx context.Context, l Location, names []string) ([]Full, error) {
-	found := make([]*Full, len(names))
+// markedModels returns the full models that have a marker, the newest first.
+func (s *store) markedModels(ctx context.Context, l Location, names []string, q Query) ([]merging.Full, error) {
+	found := make([]*merging.Full, len(names))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(lookers)
 	for i, name := range names {
 		group.Go(func() error {
 			at, ok, err := s.modifiedTime(ctx, l.markerKey(name))
 			if ok {
-				found[i] = &Full{Name: name, Time: at}
+				found[i] = &merging.Full{Name: name, Time: at}
 			}
 			return err
 		})
@@ -181,13 +174,13 @@ func (s *store) markedModels(ctx context.Context, l Location, names []string) ([
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	var marked []Full
+	var marked []merging.Full
 	for _, full := range found {
 		if full != nil {
 			marked = append(marked, *full)
 		}
 	}
-	slices.SortFunc(marked, func(a, b Full) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Name, a.Name)) })
+	merging.SortFulls(marked, q.Known, q.Earlier)
 	return marked, nil
 }
 
@@ -215,7 +208,7 @@ type cut struct {
 	since time.Time // else when the first that it has not can have been written
 }
 
-func cutOf(last *Full, q Query) cut {
+func cutOf(last *merging.Full, q Query) cut {
 	if last == nil {
 		return cut{}
 	}

@@ -1,11 +1,11 @@
 package modelstore
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/tideline-io/tideline/internal/merging"
 )
 
 // A volume is read by no operator: it would have to run beside it. What is in it is what a report says, a ConfigMap that
@@ -41,12 +41,14 @@ func ObserveReport(p Policy, l Location, report map[string]string, q Query) (Obs
 		return Observation{}, err
 	}
 	var o Observation
-	for _, f := range full {
+	fulls := make([]merging.Full, len(full))
+	for i, f := range full {
+		fulls[i] = merging.Full{Name: f.name, Time: f.time}
 		o.RunComplete = o.RunComplete || f.name == q.Run
 	}
-	if len(full) > 0 {
-		newest := slices.MaxFunc(full, func(a, b reported) int { return cmp.Or(a.time.Compare(b.time), cmp.Compare(a.name, b.name)) })
-		o.LastFull = &Full{Name: newest.name, Time: newest.time}
+	if len(fulls) > 0 {
+		merging.SortFulls(fulls, q.Known, q.Earlier)
+		o.LastFull = &fulls[0]
 	}
 	increments, err := readReport(report, ReportIncrements, mostReportedIncrements, true)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/internal/merging"
 )
 
 var volume = Location{Type: TypeClaim, Bucket: "models", Prefix: "ctr", Increments: "inc/", Full: "full/", Marker: "_SUCCESS"}
@@ -25,7 +27,7 @@ func TestReportTellsWhatAVolumeHolds(t *testing.T) {
 	}
 	o, err := ObserveReport(Policy{}, volume, report, Query{Run: "b", Most: 10})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(o.LastFull).To(Equal(&Full{Name: "c", Time: noon.Add(20 * time.Minute)}), "the newest, and the later by name")
+	g.Expect(o.LastFull).To(Equal(&merging.Full{Name: "c", Time: noon.Add(20 * time.Minute)}), "the newest, and the later by name")
 	g.Expect(o.RunComplete).To(BeTrue())
 	g.Expect(listed(t, o.Increments.List)).To(Equal([]string{"step-003", "x/step-004"}), "what was written after it")
 	g.Expect(o.Increments).To(And(HaveField("Count", 2), HaveField("Listed", 2), HaveField("Last", "x/step-004"),
@@ -41,6 +43,11 @@ func TestReportTellsWhatAVolumeHolds(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.Increments.Count).To(Equal(1), "one waits")
 	g.Expect(listed(t, o.Increments.List)).To(Equal([]string{"step-002", "step-003", "x/step-004"}), "and the window has three")
+
+	o, err = ObserveReport(Policy{}, volume, report, Query{Known: "a", After: "step-002", Most: 10, Earlier: []string{"b", "c"}})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(o.LastFull).To(HaveField("Name", "a"), "what earlier runs made is older, whatever clocks say")
+	g.Expect(listed(t, o.Increments.List)).To(Equal([]string{"step-003", "x/step-004"}))
 
 	o, err = ObserveReport(Policy{}, volume, nil, Query{Most: 10})
 	g.Expect(err).NotTo(HaveOccurred())

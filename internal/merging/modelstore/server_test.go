@@ -12,6 +12,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	"gocloud.dev/blob/s3blob"
+
+	"github.com/tideline-io/tideline/internal/merging"
 )
 
 func TestObserveServer(t *testing.T) {
@@ -23,7 +25,7 @@ func TestObserveServer(t *testing.T) {
 	o, err := ObserveStore(t.Context(), f.policy(), f.location(), someKeys(t), q)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.RunComplete).To(BeFalse())
-	g.Expect(o.LastFull).To(HaveValue(Equal(Full{"m1", noon})))
+	g.Expect(o.LastFull).To(HaveValue(Equal(merging.Full{Name: "m1", Time: noon})))
 	g.Expect(listed(t, o.Increments.List)).To(Equal([]string{"b", "c/d"}))
 	g.Expect(o.Increments.NewestTime).To(BeTemporally("==", noon.Add(time.Hour)))
 	g.Expect(f.asked("start-after", "ctr/inc/")).To(Equal([]string{"ctr/inc/a"}), "what is merged is not even listed")

@@ -3,11 +3,12 @@ package admission
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/tideline-io/tideline/test/testutil/environ"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -301,12 +302,8 @@ func TestBudgetsHoldUpWhoHasUsedThemUp(t *testing.T) {
 // TestBehaviour8LimitsHoldWhateverHappens plays TIDELINE_HISTORIES random histories: gangs and pods appear late or never, begin
 // anew with another core, end, and leave when they are told to.
 func TestBehaviour8LimitsHoldWhateverHappens(t *testing.T) {
-	histories := 2000
-	if n, err := strconv.Atoi(os.Getenv("TIDELINE_HISTORIES")); err == nil {
-		histories = n
-	}
-	for seed := range histories {
-		r := rand.New(rand.NewPCG(uint64(seed), 1))
+	for seed := range environ.Number(t, "TIDELINE_HISTORIES", 2000) {
+		r := rand.New(rand.NewPCG(seed, 1))
 		h := &history{
 			r: r, limits: limits(perUser(8), Limit{Scope: ScopeJob, Resource: gpu, Max: 6}, inQueue(12)), at: now,
 			seen: map[Key]sighting{},

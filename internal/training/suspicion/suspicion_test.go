@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tideline-io/tideline/test/testutil/environ"
+
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -28,11 +30,12 @@ func (s share) String() string {
 	return fmt.Sprintf("%.3f (%d of %d, 95 %% between %.3f and %.3f)", s.value(), s.hits, s.all, low, high)
 }
 
+// TIDELINE_SEEDS is of how many fleets, 3 by default.
 func TestBadNodesAreFoundAndSoundOnesAreNot(t *testing.T) {
 	g := NewWithT(t)
 	recall, precision := share{}, share{}
 	var delays time.Duration
-	for seed := range uint64(16) {
+	for seed := range environ.Number(t, "TIDELINE_SEEDS", 3) {
 		fleet := drawFleet(seed)
 		accused := fleet.accusations()
 		for name, onset := range fleet.onset {

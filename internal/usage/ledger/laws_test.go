@@ -3,11 +3,12 @@ package ledger
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/tideline-io/tideline/test/testutil/environ"
 
 	. "github.com/onsi/gomega"
 )
@@ -18,7 +19,7 @@ const side = 100
 // TestRandomHistories holds totals to what a list of stays and a subtraction say, whatever is recorded, how often and in whatever
 // order. TIDELINE_HISTORIES is how many of SQLite, 150 by default, and TIDELINE_SEED repeats those of an earlier run.
 func TestRandomHistories(t *testing.T) {
-	histories, seed := number(t, "TIDELINE_HISTORIES", 150), number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
+	histories, seed := environ.Number(t, "TIDELINE_HISTORIES", 150), environ.Number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("TIDELINE_SEED=%d", seed)
 	onBoth(t, func(t *testing.T, where Options) {
 		g := NewWithT(t)
@@ -44,17 +45,6 @@ func TestRandomHistories(t *testing.T) {
 			g.Expect(s).To(Equal(open[s.UID]))
 		}
 	})
-}
-
-func number(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	NewWithT(t).Expect(err).NotTo(HaveOccurred(), name)
-	return n
 }
 
 // history is what happened from base on, for four days at most.
