@@ -113,6 +113,11 @@ crashes() {
 	TIDELINE_CRASHES=each gotests crashes pkgname -timeout=15m -run='^(TestCrashAt|TestFaultsOfTheLedger)' ./internal/usage/...
 }
 
+# seeds draws more fleets with bad nodes, and more merges and trainings at caps, than the stage unit.
+seeds() {
+	TIDELINE_SEEDS=40 gotests seeds pkgname -timeout=15m -run='^(TestBadNodes|TestRandomMergesAndTrainings)' ./internal/training/suspicion ./internal/merging
+}
+
 # unit runs everything that needs no cluster.
 unit() {
 	local list status=0
@@ -403,7 +408,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | crashes | project | chart | bundle | cluster | demo | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | pages | topology | mergeline | sizing | report | pools | jobs | soak | \
+	unit | crashes | seeds | project | chart | bundle | cluster | demo | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | pages | topology | mergeline | sizing | report | pools | jobs | soak | \
 		ledger | requests | node | quickstart | install | image | site | pytorchjob | volcanojob | faults | olm | helm)
 		echo "== $1 tests"
 		"$1"

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,8 +29,26 @@ type Guard struct {
 	rules      *cel.Validator
 }
 
-// New reads one version of a CustomResourceDefinition in YAML. A version that the definition does not have is an error.
+// compiled are the guards that New made, by definition and version: to compile one takes a processor for half a second.
+var compiled sync.Map
+
+// New reads one version of a CustomResourceDefinition in YAML, and compiles its rules once in the life of the process. A version
+// that the definition does not have is an error.
 func New(definition []byte, version string) (*Guard, error) {
+	key := version + "\n" + string(definition)
+	if known, ok := compiled.Load(key); ok {
+		g, _ := known.(*Guard)
+		return g, nil
+	}
+	g, err := compile(definition, version)
+	if err != nil {
+		return nil, err
+	}
+	compiled.Store(key, g)
+	return g, nil
+}
+
+func compile(definition []byte, version string) (*Guard, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.Unmarshal(definition, crd); err != nil {
 		return nil, fmt.Errorf("read the CustomResourceDefinition: %w", err)

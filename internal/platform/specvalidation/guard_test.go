@@ -119,3 +119,11 @@ func TestVersionsAreFoundByName(t *testing.T) {
 	_, err = New(both, "v1")
 	g.Expect(err).To(MatchError("the CustomResourceDefinition elastictrainingjobs.tideline.io has no schema of version v1"))
 }
+
+func TestADefinitionIsCompiledOnce(t *testing.T) {
+	g := NewWithT(t)
+	first, err := New(crd.CostReport, v1alpha1.GroupVersion.Version)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(New(crd.CostReport, v1alpha1.GroupVersion.Version)).To(BeIdenticalTo(first))
+	g.Expect(New(crd.MergeJob, v1alpha1.GroupVersion.Version)).NotTo(BeIdenticalTo(first))
+}
