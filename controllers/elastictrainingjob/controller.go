@@ -42,6 +42,7 @@ import (
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/usage/collector"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
@@ -122,6 +123,8 @@ type Dependencies struct {
 // Journal is what the reconciler tells the ledger, and asks it: a [recorder.Recorder]. Nothing of it waits.
 type Journal interface {
 	recorder.Journal
+	// NoteTraining takes what was seen of a training.
+	NoteTraining(ledger.Trained)
 	// StayIn is how surplus fared in a queue; zero for unknown.
 	StayIn(queue string) growth.Stay
 	// OutageOf is for how long a change of size kept the training of a task from progress, as measured last; false for unknown.
@@ -189,6 +192,7 @@ func (r *Reconciler) followTrainings(ctx context.Context, mgr ctrl.Manager) erro
 	}
 	r.trainings = newTrainings(ctx, r.now)
 	r.trainings.open = logs.open
+	r.trainings.record = r.Journal.NoteTraining
 	r.trainings.tell = func(job *v1alpha1.ElasticTrainingJob, reason, message string) {
 		r.recorder.Eventf(job, nil, corev1.EventTypeWarning, reason, "Follow", "%s", message)
 	}

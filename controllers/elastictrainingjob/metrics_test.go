@@ -291,6 +291,8 @@ func (j *journal) StayIn(queue string) growth.Stay {
 	return growth.Stay{}
 }
 
+func (j *journal) NoteTraining(ledger.Trained) {}
+
 func (j *journal) OutageOf(namespace, task string) (time.Duration, bool) {
 	if namespace == "ads" && task == "clicks" {
 		return 42 * time.Second, true

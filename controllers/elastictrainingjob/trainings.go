@@ -20,6 +20,8 @@ import (
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/progress"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
 const (
@@ -27,6 +29,8 @@ const (
 	lookEvery = 5 * time.Second
 	// wakeEvery is how often a job is reconciled at most because its figures changed.
 	wakeEvery = time.Minute
+	// recordEvery is how often the ledger is told what became of the GPU time of a job. An operator that ends leaves out no more.
+	recordEvery = 5 * time.Minute
 	// logAgain is after what time a log is opened again that ended, logRetry one that could not be read, and logForbidden one that
 	// the operator may not read.
 	logAgain, logRetry, logForbidden = 2 * time.Second, 10 * time.Second, time.Minute
@@ -54,6 +58,8 @@ type trainings struct {
 	jobs map[types.NamespacedName]*followed
 	// logs is how many are followed, by namespace.
 	logs map[string]int
+	// record takes what was seen of a job, for the ledger. It does not wait.
+	record func(ledger.Trained)
 	// gone is the GPU time of jobs that have ended, by queue.
 	gone map[string]progress.Totals
 }
@@ -63,7 +69,10 @@ type followed struct {
 	job     *v1alpha1.ElasticTrainingJob // its name and UID
 	attempt string
 	queue   string
-	factor  int32
+	// owner is what the job counts for in the ledger, which was last told of it at recorded.
+	owner    ledger.Trained
+	recorded time.Time
+	factor   int32
 	// pod is the worker 0 that is followed; stop ends that.
 	pod  types.UID
 	stop context.CancelFunc
@@ -82,6 +91,7 @@ func newTrainings(live context.Context, now func() time.Time) *trainings {
 	return &trainings{
 		live: live, now: now, wakes: make(chan event.GenericEvent), again: logAgain, retry: logRetry, forbidden: logForbidden,
 		jobs: map[types.NamespacedName]*followed{}, logs: map[string]int{}, gone: map[string]progress.Totals{},
+		record: func(ledger.Trained) {},
 	}
 }
 
@@ -101,6 +111,7 @@ func (t *trainings) observe(
 	if job.Spec.Progress == nil || job.DeletionTimestamp != nil || jobstate.IsFinished(st) {
 		if f != nil && st.Phase == v1alpha1.PhaseSucceeded {
 			f.meter.Account.NoteSuccess()
+			f.owner.Succeeded = true
 		}
 		t.drop(key)
 		return nil
@@ -109,13 +120,17 @@ func (t *trainings) observe(
 		return nil
 	}
 	if f == nil {
-		f = &followed{job: nameOf(job)}
+		f = &followed{job: nameOf(job), recorded: t.now()}
 		t.jobs[key] = f
 	}
 	if id := st.Attempt.ID(); f.attempt != id {
 		t.leave(f)
 		f.attempt, f.meter, f.told, f.workers = id, progress.Meter{Account: f.meter.Account}, false, 0
 	}
+	if f.meter.Account.HoldsGPUs() != gpus {
+		t.tellLedger(f)
+	}
+	f.owner = recorder.TrainedOf(job, queue)
 	f.queue, f.factor, f.shown = queue, job.Spec.Progress.Stall.Factor, st.Training
 	f.meter.Account.NoteGPUs(gpus, t.now())
 	master := f.noteWorkers(workers)
@@ -298,6 +313,7 @@ func (t *trainings) drop(job types.NamespacedName) {
 		return
 	}
 	t.leave(f)
+	t.tellLedger(f)
 	f.meter.Account.NoteGPUs(0, t.now())
 	t.gone[f.queue] = t.gone[f.queue].AddTotals(f.meter.Account.ReadTotals(t.now()))
 	delete(t.jobs, job)
@@ -330,6 +346,9 @@ func (t *trainings) listDue() []*v1alpha1.ElasticTrainingJob {
 	var due []*v1alpha1.ElasticTrainingJob
 	now := t.now()
 	for _, f := range t.jobs {
+		if now.Sub(f.recorded) >= recordEvery {
+			t.tellLedger(f)
+		}
 		figures, known := f.meter.ReadFigures(f.factor, now)
 		if !known || f.pod == "" {
 			continue

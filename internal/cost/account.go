@@ -22,6 +22,7 @@ type sums struct {
 	devices, cores, gib totals
 	seconds, uncertain  int64
 	pods, runs          int64
+	trained             trainedSums
 }
 
 // totals are hours of one resource.
@@ -49,6 +50,7 @@ func (s *sums) add(t *sums) {
 	s.uncertain += t.uncertain
 	s.pods += t.pods
 	s.runs += t.runs
+	s.trained.add(t.trained)
 }
 
 // addTo adds amounts that are not zero: most sums lack some of them.

@@ -43,6 +43,10 @@ func ComputeReport(in *Input) *Report {
 		c.total.add(&ran)
 		c.addToOwner(in.Runs[i].Owner, &ran)
 	}
+	// After all that makes rows.
+	for i := range in.Trained {
+		c.countTrained(&in.Trained[i])
+	}
 	return c.buildReport()
 }
 
@@ -56,6 +60,7 @@ type counter struct {
 	rows         map[Dimension]map[Key]*row
 	outcomes     map[string]*sums
 	days         map[int64]*sums
+	queues       map[string]trainedSums
 	merges       sums
 	lost         Lost
 	// before are seconds of pods before the first prices. unpriced are seconds in which pods held a resource without a price.
@@ -75,6 +80,7 @@ func newCounter(in *Input) *counter {
 	c := &counter{
 		in: in, zone: in.Period.From.Location(), accelerators: acceleratorsOf(in), uses: usesOf(in.Used),
 		rows: map[Dimension]map[Key]*row{}, outcomes: map[string]*sums{}, days: map[int64]*sums{}, unpriced: map[string]int64{},
+		queues: map[string]trainedSums{},
 	}
 	for _, dimension := range Dimensions {
 		c.rows[dimension] = map[Key]*row{}
@@ -171,7 +177,7 @@ func (c *counter) buildReport() *Report {
 		r.By[dimension] = c.rankRows(dimension)
 	}
 	r.compareWith(earlier)
-	r.Outcomes = c.listOutcomes()
+	r.Outcomes, r.Queues = c.listOutcomes(), c.listQueues()
 	r.Forecast = forecastNext(c.in, earlier, c.total.cost)
 	r.Notes = c.writeNotes(r)
 	return r
@@ -185,7 +191,7 @@ func (s *sums) toRow(key Key, total decimal.Decimal) Row {
 		Utilization:    ratioOf(s.devices.used, s.devices.seen),
 		CPUUtilization: ratioOf(s.cores.used, s.cores.seen), MemoryUtilization: ratioOf(s.gib.used, s.gib.seen),
 		Waste: s.waste, Recoverable: s.recoverable, Runs: s.runs, Pods: s.pods,
-		Uncertain: ratioOf(decimal.NewFromInt(s.uncertain), decimal.NewFromInt(s.seconds)),
+		Uncertain: ratioOf(decimal.NewFromInt(s.uncertain), decimal.NewFromInt(s.seconds)), Goodput: s.trained.toGoodput(),
 	}
 }
 

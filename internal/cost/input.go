@@ -22,6 +22,9 @@ type Input struct {
 	// Granted returns what sizing would have granted each pod of a role by the rules of a tier, and false if that is unknown;
 	// nil if it is never known. See sizing.History.GrantedAmount.
 	Granted func(role sizing.Key, tier string) (Granted, bool)
+	// Trained is what became of the GPU time of trainings that report their progress, on the days in UTC that the period touches, in
+	// any order.
+	Trained []Trained
 	// Losses and Waits are those of the period.
 	Losses []Loss
 	Waits  []Wait

@@ -26,6 +26,12 @@ func (c *counter) writeNotes(r *Report) []string {
 		add("The use of %s is known for %s %% of what was held. The rest counts neither as used nor as wasted.",
 			of.resources, of.percent)
 	}
+	if g := r.Total.Goodput; g.IsKnown() {
+		if of := ratioOf(g.Held, r.Total.AcceleratorHours); of.Known && of.Value < 0.995 {
+			add("What became steps is known for %.0f %% of the accelerator hours: of trainings that report progress, while their workers "+
+				"are ready.", 100*of.Value)
+		}
+	}
 	if u := r.Total.Uncertain; u.Value > 0 {
 		add("%.1f %% of the time is on days on which a pod ended while no operator was running, so its end is a guess.", 100*u.Value)
 	}

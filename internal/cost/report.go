@@ -55,6 +55,8 @@ type Report struct {
 	By map[Dimension][]Row
 	// Outcomes are the costs by how pods ended.
 	Outcomes []Outcome
+	// Queues are those in which trainings report their progress; the one with the most GPU time that was not kept is first.
+	Queues []Queue
 	// Lost is the cost of work that preemptions and restarts destroyed.
 	Lost Lost
 	// Days of the period, one after another, in the zone of the report.
@@ -96,6 +98,8 @@ type Row struct {
 	Runs, Pods int64
 	// Uncertain is the part of the time that is of days on which a pod ended at a guess.
 	Uncertain Ratio
+	// Goodput of the trainings among it that report their progress.
+	Goodput Goodput
 }
 
 // Total is what is compared with another report.

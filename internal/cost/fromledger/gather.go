@@ -31,7 +31,9 @@ type gatherer struct {
 // profiles, or in all if there are none, what sizing would have granted by the rules of the tiers, and how much was free.
 func LoadInput(ctx context.Context, l *ledger.Ledger, in *cost.Input, profiles []string, tiers config.Tiers) error {
 	g := &gatherer{l, in, profiles, tiers}
-	for _, read := range []func(context.Context) error{g.readBegin, g.readHeld, g.readUse, g.readHappened, g.readRooms} {
+	for _, read := range []func(context.Context) error{
+		g.readBegin, g.readHeld, g.readUse, g.readGoodput, g.readHappened, g.readRooms,
+	} {
 		if err := read(ctx); err != nil {
 			return err
 		}
@@ -142,6 +144,20 @@ func computeGrants(histories map[sizing.Key]*sizing.History, tiers config.Tiers)
 		}
 		return a.granted, a.known
 	}
+}
+
+// readGoodput reads what became of the GPU time of trainings that report their progress.
+func (g *gatherer) readGoodput(ctx context.Context) error {
+	all, err := g.ledger.QueryGoodput(ctx, g.in.Period.From, g.in.Period.To)
+	for i := range all {
+		if of := &all[i]; g.countsProfile(of.Profile) {
+			g.in.Trained = append(g.in.Trained, cost.Trained{
+				Owner: cost.Owner{Team: of.Profile, User: of.User, Namespace: of.Namespace, Kind: of.Kind, Task: of.Task}, Queue: of.Queue,
+				Held: of.Held, Kept: of.Kept, Lost: of.Lost,
+			})
+		}
+	}
+	return err
 }
 
 // readHappened reads who waited how long, and what was lost when gangs were stopped.

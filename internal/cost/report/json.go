@@ -31,6 +31,7 @@ type document struct {
 	Total    entry     `json:"total"`
 	Before   *totals   `json:"before"`
 	Rows     []entry   `json:"rows"`
+	Queues   []queue   `json:"queues"`
 	Outcomes []outcome `json:"outcomes"`
 	Lost     losses    `json:"lost"`
 	Days     []day     `json:"days"`
@@ -62,6 +63,12 @@ type entry struct {
 	Runs              int64          `json:"runs"`
 	Pods              int64          `json:"pods"`
 	Uncertain         *float64       `json:"uncertain"`
+	Progress          *progress      `json:"progress"`
+}
+
+type queue struct {
+	Queue    string    `json:"queue"`
+	Progress *progress `json:"progress"`
 }
 
 type totals struct {
@@ -127,7 +134,7 @@ func JSON(r cost.Report, o Options) ([]byte, error) {
 	d := document{
 		Schema: Schema, Report: o.Name, Revision: o.Revision, Person: o.Person, From: r.Period.From, To: r.Period.To,
 		TimeZone: r.Period.From.Location().String(), Currency: r.Currency, Total: m.toEntry("", r.Total),
-		Rows: []entry{}, Outcomes: []outcome{}, Days: []day{}, Notes: append([]string{}, r.Notes...),
+		Rows: []entry{}, Queues: []queue{}, Outcomes: []outcome{}, Days: []day{}, Notes: append([]string{}, r.Notes...),
 		Lost:   losses{m.plainAmount(r.Lost.Preemptions), m.plainAmount(r.Lost.Restarts), r.Lost.Incidents},
 		Merges: merges{r.Merges.Runs, m.plainAmount(r.Merges.Cost), nullableShare(r.Merges.Utilization)},
 		Waits:  waits{r.Waits.Gangs, int64(r.Waits.Median / time.Second), int64(r.Waits.Longest / time.Second), r.Waits.LongestOf},
@@ -136,6 +143,9 @@ func JSON(r cost.Report, o Options) ([]byte, error) {
 		for _, row := range r.By[dimension] {
 			d.Rows = append(d.Rows, m.toEntry(dimension, row))
 		}
+	}
+	for _, of := range r.Queues {
+		d.Queues = append(d.Queues, queue{of.Name, toProgress(of.Goodput)})
 	}
 	for _, of := range r.Outcomes {
 		d.Outcomes = append(d.Outcomes, outcome{of.Name, m.plainAmount(of.Cost), nullableShare(of.Share), of.Pods})
@@ -173,6 +183,7 @@ func (m money) toEntry(dimension cost.Dimension, row cost.Row) entry {
 		AcceleratorHours:  row.AcceleratorHours.StringFixedBank(3), CPUHours: row.CPUHours.StringFixedBank(3),
 		MemoryGiBHours: row.MemoryGiBHours.StringFixedBank(3),
 		Runs:           row.Runs, Pods: row.Pods, Uncertain: nullableShare(row.Uncertain),
+		Progress: toProgress(row.Goodput),
 	}
 }
 

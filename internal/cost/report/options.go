@@ -132,7 +132,7 @@ func totalOf(rows []cost.Row, people []string) cost.Row {
 	for _, row := range each {
 		sum.AcceleratorHours = sum.AcceleratorHours.Add(row.AcceleratorHours)
 		sum.CPUHours, sum.MemoryGiBHours = sum.CPUHours.Add(row.CPUHours), sum.MemoryGiBHours.Add(row.MemoryGiBHours)
-		sum.Runs, sum.Pods = sum.Runs+row.Runs, sum.Pods+row.Pods
+		sum.Runs, sum.Pods, sum.Goodput = sum.Runs+row.Runs, sum.Pods+row.Pods, sum.Goodput.AddGoodput(row.Goodput)
 	}
 	return sum
 }
@@ -147,6 +147,6 @@ func subtractPart(row, part cost.Row) cost.Row {
 		Cost: row.Cost.Sub(part.Cost), Waste: row.Waste.Sub(part.Waste), Recoverable: row.Recoverable.Sub(part.Recoverable),
 		AcceleratorHours: row.AcceleratorHours.Sub(part.AcceleratorHours), CPUHours: row.CPUHours.Sub(part.CPUHours),
 		MemoryGiBHours: row.MemoryGiBHours.Sub(part.MemoryGiBHours),
-		Runs:           max(row.Runs-part.Runs, 0), Pods: max(row.Pods-part.Pods, 0),
+		Runs:           max(row.Runs-part.Runs, 0), Pods: max(row.Pods-part.Pods, 0), Goodput: row.Goodput.WithoutPart(part.Goodput),
 	}
 }

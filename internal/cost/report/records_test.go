@@ -46,7 +46,7 @@ func TestCSV(t *testing.T) {
 		"recoverable_waste": "21066.73", "accelerator_utilization": "0.3977", "cpu_utilization": "0.1529",
 		"memory_utilization": "0.4000",
 		"accelerator_hours":  "3044.640", "cpu_hours": "24357.120", "memory_gib_hours": "194856.960", "runs": "29", "pods": "421",
-		"uncertain_share": "0.0100",
+		"uncertain_share": "0.0100", "goodput": "", "progress_gpu_hours": "", "kept_gpu_hours": "", "lost_gpu_hours": "",
 	}))
 	totals := map[string]decimal.Decimal{}
 	rows := map[string]int{}

@@ -66,6 +66,9 @@ func makeView(r cost.Report, o Options) view {
 		}
 		w.Groups = append(w.Groups, g)
 	}
+	if g, known := v.goodputGroup(); known {
+		w.Groups = append(w.Groups, g)
+	}
 	if len(r.Outcomes) > 0 {
 		w.Outcomes = v.outcomeTable()
 	}

@@ -14,6 +14,9 @@ type Account struct {
 	// kept and lost are settled. waiting belongs to the steps from saved, exclusive, to step.
 	kept, lost, waiting float64
 	saved, step         int64
+	// told is what was heard since taken, and was not recorded.
+	told  []Stretch
+	taken time.Time
 }
 
 // NoteGPUs notes how many GPUs the ready workers hold from now on.

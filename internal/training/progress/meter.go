@@ -51,13 +51,14 @@ func (m *Meter) NoteReport(r Report, at, arrived time.Time) error {
 	case !starts && r.Checkpoint >= 0 && r.Checkpoint < m.last.Checkpoint:
 		return fmt.Errorf("checkpoint=%d goes back from %d", r.Checkpoint, m.last.Checkpoint)
 	}
-	steps := r.Step - m.last.Step
+	steps, took := r.Step-m.last.Step, time.Duration(0)
 	if starts {
 		m.forgetPace()
 		m.Account.noteStart(r.Step)
 	} else {
-		m.noteSteps(r.Step, at)
+		took = m.noteSteps(r.Step, at)
 	}
+	m.Account.tellReport(r, m.last.Step, starts, took, at, arrived)
 	switch {
 	case r.Checkpoint >= 0:
 		m.Account.noteCheckpoint(r.Checkpoint)
@@ -76,17 +77,20 @@ func (m *Meter) NoteReport(r Report, at, arrived time.Time) error {
 	return nil
 }
 
-// noteSteps takes the steps up to one, which was reported at a time.
-func (m *Meter) noteSteps(step int64, at time.Time) {
+// noteSteps takes the steps up to one, which was reported at a time, and returns how long they count for.
+func (m *Meter) noteSteps(step int64, at time.Time) (took time.Duration) {
 	steps, pause := step-m.last.Step, at.Sub(m.at)
 	switch {
 	case steps == 0:
+		return 0
 	case m.last.Phase == PhaseTrain && pause > 0 && pause < longestInterval:
-		m.Account.noteSteps(step, min(pause, m.mostFor(steps)))
+		took = min(pause, m.mostFor(steps))
 		m.learn(pause, steps)
 	default:
-		m.Account.noteSteps(step, min(max(pause, 0), m.usualFor(steps)))
+		took = min(max(pause, 0), m.usualFor(steps))
 	}
+	m.Account.noteSteps(step, took)
+	return took
 }
 
 // NoteDisturbance notes that workers came or went, or restarted: how long a step takes is unknown until the next.

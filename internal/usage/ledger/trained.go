@@ -31,8 +31,8 @@ type Trained struct {
 
 // Stretch is what the lines of a training say of some of its steps.
 type Stretch struct {
-	// Began and At are when the steps were taken. At is the time of the last line that tells of them: what is not newer than what
-	// the ledger has heard of the training is heard again, and changes nothing.
+	// Began and At are when the steps were taken. At is the time of the last line that tells of them: what is older than what the
+	// ledger has heard of the training is heard again, and changes nothing.
 	Began, At time.Time
 	// First and Last are the steps after First, up to Last, from 0 to MaxStep.
 	First, Last int64
@@ -117,7 +117,8 @@ func (t *training) follow(e *Trained, series int64) {
 // hear takes a stretch, unless it is known.
 func (t *training) hear(s *Stretch, series int64) {
 	at := s.At.UnixNano()
-	if at <= t.heard {
+	// What is told of the same line again adds no step; but a training that went on there may have gone further since.
+	if at < t.heard || at == t.heard && s.Resumed {
 		return
 	}
 	t.heard = at

@@ -15,6 +15,9 @@ const (
 	mostStays = 50_000
 	// mostDecisions bounds how many decisions wait. Beyond it the oldest are dropped.
 	mostDecisions = 10_000
+	// mostTrained bounds how many entries of trainings wait, of 10,000 trainings those of ten minutes. Beyond it the oldest are
+	// dropped.
+	mostTrained = 20_000
 )
 
 // backlog is what waits to be recorded. It stays empty until the operator leads.
@@ -28,6 +31,7 @@ type backlog struct {
 	// open are the pods that the ledger has as running. They count until they end, even if their namespace leaves its profile.
 	open      map[types.UID]struct{}
 	decisions []ledger.Decision
+	trained   []ledger.Trained
 }
 
 // beginLeading makes the backlog keep entries from now on.
@@ -46,7 +50,7 @@ func (b *backlog) isLeading() bool {
 func (b *backlog) size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.stays) + len(b.decisions)
+	return len(b.stays) + len(b.decisions) + len(b.trained)
 }
 
 // isKnown tells whether the begin of a pod is recorded or waits to be.

@@ -29,6 +29,7 @@ type memory struct {
 	mu        sync.Mutex
 	stays     map[string]ledger.Stay
 	decisions []ledger.Decision
+	trained   []ledger.Trained
 	rooms     []ledger.FreeRoom
 	// writes counts those that had anything to record, and fail says what becomes of each: an error, and whether it arrived.
 	writes int
@@ -61,11 +62,16 @@ func (m *memory) RecordEntries(_ context.Context, e ledger.Entries) error {
 		m.rooms = append(m.rooms, e.Rooms...)
 		return nil
 	}
-	if len(e.Stays)+len(e.Decisions) == 0 {
+	if len(e.Stays)+len(e.Decisions)+len(e.Trained) == 0 {
 		return nil
 	}
 	for i := range e.Stays {
 		if e.Stays[i].Begin.Year() < 2000 {
+			return ledger.ErrInvalid
+		}
+	}
+	for i := range e.Trained {
+		if e.Trained[i].UID == "" {
 			return ledger.ErrInvalid
 		}
 	}
@@ -89,6 +95,7 @@ func (m *memory) RecordEntries(_ context.Context, e ledger.Entries) error {
 
 func (m *memory) apply(e ledger.Entries) {
 	m.decisions = append(m.decisions, e.Decisions...)
+	m.trained = append(m.trained, e.Trained...)
 	for _, s := range e.Stays {
 		before, known := m.stays[s.UID]
 		if known && (before.Final || !s.Final && !s.End.After(before.End)) {

@@ -9,9 +9,9 @@ import (
 
 // metrics tell how the ledger is kept (docs/metrics.md).
 type metrics struct {
-	recorded, failures, stays, decisions prometheus.Counter
-	waiting                              prometheus.GaugeFunc
-	written                              prometheus.Gauge
+	recorded, failures, stays, decisions, trained prometheus.Counter
+	waiting                                       prometheus.GaugeFunc
+	written                                       prometheus.Gauge
 	// volatile is nil while it is unknown whether the ledger outlives the pod.
 	volatile prometheus.Gauge
 	// wrote is true once the ledger was written. A standby operator does not export the time.
@@ -30,8 +30,10 @@ func newMetrics(waiting func() float64) *metrics {
 			"entries waited."),
 		decisions: counter("tideline_ledger_decisions_lost_total", "Decisions that were lost: the ledger refused them, or too "+
 			"many waited."),
+		trained: counter("tideline_ledger_trainings_lost_total", "Entries of what became of a training's GPU time that "+
+			"were lost: the ledger refused them, or too many waited."),
 		waiting: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "tideline_ledger_waiting", Help: "Begins and ends of stays, and decisions, that wait to be recorded.",
+			Name: "tideline_ledger_waiting", Help: "Begins and ends of stays, decisions, and entries of trainings that wait to be recorded.",
 		}, waiting),
 		written: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tideline_ledger_last_write_timestamp_seconds", Help: "When all that waited was last recorded.",
@@ -54,7 +56,7 @@ func (m *metrics) setKeeping(k Keeping) {
 
 // Describe sends what the metrics are.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, c := range []prometheus.Collector{m.recorded, m.failures, m.stays, m.decisions, m.waiting, m.written} {
+	for _, c := range []prometheus.Collector{m.recorded, m.failures, m.stays, m.decisions, m.trained, m.waiting, m.written} {
 		c.Describe(to)
 	}
 	if m.volatile != nil {
@@ -64,7 +66,7 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 
 // Collect sends the metrics as they are.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
-	for _, c := range []prometheus.Collector{m.recorded, m.failures, m.stays, m.decisions, m.waiting} {
+	for _, c := range []prometheus.Collector{m.recorded, m.failures, m.stays, m.decisions, m.trained, m.waiting} {
 		c.Collect(to)
 	}
 	if m.volatile != nil {

@@ -311,7 +311,10 @@ func (r *Recorder) closeGap(ctx context.Context, l Ledger) error {
 			r.keepEnd(pod, lostStay(stays[i]))
 		}
 	}
-	return r.recallDecisions(ctx, l)
+	if err := r.recallDecisions(ctx, l); err != nil {
+		return err
+	}
+	return r.recallSuccesses(ctx, l)
 }
 
 // allPods are the pods in the cache. Callers must not change them.
@@ -344,6 +347,9 @@ func (r *Recorder) writeWaiting(ctx context.Context, l Ledger, all bool) error {
 			r.giveBack(decisions)
 			return err
 		}
+	}
+	if err := r.writeTrained(ctx, l); err != nil {
+		return err
 	}
 	for part := range slices.Chunk(r.waitingStays(), batch) {
 		if err := r.recordStays(ctx, l, part); err != nil {
@@ -393,28 +399,33 @@ func (r *Recorder) recordStays(ctx context.Context, l Ledger, stays []ledger.Sta
 	return nil
 }
 
-// recordEntries records stays or decisions. An entry that the ledger refuses for good is left out, so that it does not hold
+// recordEntries records stays, decisions or trainings. An entry that the ledger refuses for good is left out, so that it does not hold
 // up all others.
 func (r *Recorder) recordEntries(ctx context.Context, l Ledger, e ledger.Entries) error {
 	limited, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	err := l.RecordEntries(limited, e)
-	switch stays, decisions := len(e.Stays), len(e.Decisions); {
+	switch stays, decisions, trained := len(e.Stays), len(e.Decisions), len(e.Trained); {
 	case err == nil:
 		r.metrics.recorded.Add(float64(stays))
 		return nil
 	case !errors.Is(err, ledger.ErrInvalid):
 		return err
 	// The ledger records all entries of a call or none, and does not say which one it refuses. Halving finds it in few calls.
-	case stays+decisions > 1:
-		first := ledger.Entries{Stays: e.Stays[:stays/2], Decisions: e.Decisions[:decisions/2]}
+	case stays+decisions+trained > 1:
+		first := ledger.Entries{
+			Stays: e.Stays[:stays/2], Decisions: e.Decisions[:decisions/2], Trained: e.Trained[:trained/2],
+		}
 		if err := r.recordEntries(ctx, l, first); err != nil {
 			return err
 		}
-		return r.recordEntries(ctx, l, ledger.Entries{Stays: e.Stays[stays/2:], Decisions: e.Decisions[decisions/2:]})
+		return r.recordEntries(ctx, l, ledger.Entries{
+			Stays: e.Stays[stays/2:], Decisions: e.Decisions[decisions/2:], Trained: e.Trained[trained/2:],
+		})
 	default:
 		r.metrics.stays.Add(float64(stays))
 		r.metrics.decisions.Add(float64(decisions))
+		r.metrics.trained.Add(float64(trained))
 		r.log.Error(err, "The ledger refused an entry, dropping it")
 		return nil
 	}
