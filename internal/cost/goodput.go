@@ -53,7 +53,7 @@ func (t *trainedSums) add(o trainedSums) {
 	t.held, t.kept, t.lost = t.held+o.held, t.kept+o.kept, t.lost+o.lost
 }
 
-func (t trainedSums) toGoodput() Goodput {
+func (t *trainedSums) toGoodput() Goodput {
 	hours := func(seconds int64) decimal.Decimal {
 		return decimal.New(seconds, 0).DivRound(decimal.New(3600, 0), places)
 	}
@@ -83,7 +83,8 @@ func (c *counter) countTrained(t *Trained) {
 func (c *counter) listQueues() []Queue {
 	var list []Queue
 	for _, name := range slices.Sorted(maps.Keys(c.queues)) {
-		if g := c.queues[name].toGoodput(); g.IsKnown() {
+		of := c.queues[name]
+		if g := of.toGoodput(); g.IsKnown() {
 			list = append(list, Queue{name, g})
 		}
 	}

@@ -33,7 +33,7 @@ func newMetrics(waiting func() float64) *metrics {
 		trained: counter("tideline_ledger_trainings_lost_total", "Entries of what became of a training's GPU time that "+
 			"were lost: the ledger refused them, or too many waited."),
 		waiting: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "tideline_ledger_waiting", Help: "Begins and ends of stays, decisions, and entries of trainings that wait to be recorded.",
+			Name: "tideline_ledger_waiting", Help: "Begins and ends of stays, decisions and entries of trainings that wait.",
 		}, waiting),
 		written: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tideline_ledger_last_write_timestamp_seconds", Help: "When all that waited was last recorded.",

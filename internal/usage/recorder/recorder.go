@@ -399,8 +399,8 @@ func (r *Recorder) recordStays(ctx context.Context, l Ledger, stays []ledger.Sta
 	return nil
 }
 
-// recordEntries records stays, decisions or trainings. An entry that the ledger refuses for good is left out, so that it does not hold
-// up all others.
+// recordEntries records stays, decisions or trainings. An entry that the ledger refuses for good is left out, so that it does not
+// hold up all others.
 func (r *Recorder) recordEntries(ctx context.Context, l Ledger, e ledger.Entries) error {
 	limited, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()

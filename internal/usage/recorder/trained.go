@@ -9,8 +9,8 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
-// NoteTraining records soon what was seen of a training. It never waits, and does nothing in an operator without a ledger or that does
-// not lead.
+// NoteTraining records soon what was seen of a training. It never waits, and does nothing in an operator without a ledger or that
+// does not lead.
 func (r *Recorder) NoteTraining(e ledger.Trained) { r.keepTrained(nil, e) }
 
 // TrainedOf is an entry of a job that tells only what it counts for, as its pods do.
