@@ -188,7 +188,7 @@ func run(ctx context.Context, connection *cli.Connection, cfg *config.Configurat
 		return err
 	}
 	if cfg.Webhooks.Enabled {
-		if err := webhook.Setup(mgr, cfg, namespace, claims, judge); err != nil {
+		if err := webhook.Setup(mgr, cfg, namespace, claims, judge, clock.Now); err != nil {
 			return err
 		}
 	} else {
@@ -375,7 +375,7 @@ func setupReconcilers(
 		return nil, err
 	}
 	if cfg.Console.Enabled {
-		if err := console.Setup(mgr, cfg, s.claims, readLedger); err != nil {
+		if err := console.Setup(mgr, cfg, s.claims, readLedger, now); err != nil {
 			return nil, fmt.Errorf("serve the console: %w", err)
 		}
 	}

@@ -57,6 +57,8 @@ type Server struct {
 	past   pastOf
 	cfg    *config.Configuration
 	log    logr.Logger
+	// now is the time by which pages say how long something lasts: that of the API server, as the times in statuses are.
+	now    func() time.Time
 	origin *http.CrossOriginProtection
 	slots  chan struct{}
 	// streams are the pages that are followed, and pace is how long each waits until it is made again.
@@ -71,7 +73,7 @@ func newServer(
 	g *guard, gather func(context.Context) (*view.Model, error), past pastOf, cfg *config.Configuration, log logr.Logger,
 ) *Server {
 	return &Server{
-		guard: g, gather: gather, past: past, cfg: cfg, log: log,
+		guard: g, gather: gather, past: past, cfg: cfg, log: log, now: time.Now,
 		origin: http.NewCrossOriginProtection(), slots: make(chan struct{}, atOnce), streams: newStreams(), pace: pace,
 	}
 }
@@ -89,8 +91,8 @@ func checkServed(m config.Metrics) error {
 }
 
 // Setup has a manager's server of metrics serve the console. It fails if that server is off or has no TLS. The ledger is opened
-// when a page asks for it, if one is configured.
-func Setup(mgr ctrl.Manager, cfg *config.Configuration, claims *claimcache.Reader, open OpenLedger) error {
+// when a page asks for it, if one is configured. now is the API server's clock.
+func Setup(mgr ctrl.Manager, cfg *config.Configuration, claims *claimcache.Reader, open OpenLedger, now func() time.Time) error {
 	if err := checkServed(cfg.Metrics); err != nil {
 		return err
 	}
@@ -101,6 +103,7 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, claims *claimcache.Reade
 	}
 	h := &historian{open: open, cfg: cfg, log: log}
 	s := newServer(&guard{api: mgr.GetClient()}, g.now, h.past, cfg, log)
+	s.now = now
 	if err := mgr.Add(s.streams); err != nil {
 		return err
 	}
@@ -242,7 +245,7 @@ func (s *Server) make(ctx context.Context, at address, user *authenticationv1.Us
 		return page{}, err
 	}
 	number := func(name string) int { n, _ := strconv.Atoi(query.Get(name)); return n }
-	p, now := page{Sight: sight}, time.Now()
+	p, now := page{Sight: sight}, s.now()
 	switch {
 	case at.section == "":
 		p.Title, p.Content = "The cluster now", view.NewCluster(m, sight, s.cfg, number("nodes"), now)

@@ -24,7 +24,7 @@ type foreteller struct {
 }
 
 func (f *foreteller) ForetellStart(
-	_ context.Context, _ *v1alpha1.ElasticTrainingJob, queue string, _ time.Time,
+	_ context.Context, _ *v1alpha1.ElasticTrainingJob, queue string,
 ) (*arbiter.Outlook, error) {
 	f.queues = append(f.queues, queue)
 	return &f.outlook, f.err

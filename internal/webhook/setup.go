@@ -70,9 +70,11 @@ func CachedObjects(namespace string) map[client.Object]cache.ByObject {
 }
 
 // Setup adds the webhooks to the manager, which is ready once they can be called. namespace is the operator's own. Every replica
-// serves webhooks and maintains the certificates, whether it leads or not. Dry runs are told what f foretells; nil for nothing.
+// serves webhooks and maintains the certificates, whether it leads or not. Dry runs are told what f foretells; nil for nothing. now
+// is the API server's clock, by which approvals are dated.
 func Setup(
 	mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader, f Foreteller,
+	now func() time.Time,
 ) error {
 	host, port, err := config.SplitAddress(cfg.Webhooks.BindAddress)
 	if err != nil {
@@ -99,7 +101,7 @@ func Setup(
 		served.TLSOpts = append(served.TLSOpts, require)
 	}
 	server := webhook.NewServer(served)
-	for path, hook := range webhookHandlers(mgr.GetClient(), cfg, claims, f, newGate()) {
+	for path, hook := range webhookHandlers(mgr.GetClient(), cfg, claims, f, now, newGate()) {
 		server.Register(path, hook)
 	}
 	if err := mgr.Add(server); err != nil {
@@ -114,10 +116,10 @@ func separateReviews(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }
 
 // webhookHandlers are the handlers of all webhooks by path.
 func webhookHandlers(
-	c client.Client, cfg *config.Configuration, claims *claimcache.Reader, f Foreteller, g *gate,
+	c client.Client, cfg *config.Configuration, claims *claimcache.Reader, f Foreteller, now func() time.Time, g *gate,
 ) map[string]http.Handler {
 	created, changed := reflect.TypeFor[newJob](), reflect.TypeFor[Approvable]()
-	a := &approver{client: c, config: cfg, now: time.Now}
+	a := &approver{client: c, config: cfg, now: now}
 	return map[string]http.Handler{
 		defaultJobPath:       g.guardHandler(created, &completer{c, forTraining}),
 		defaultMergePath:     g.guardHandler(created, &completer{c, forMerge}),

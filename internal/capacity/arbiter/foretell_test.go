@@ -73,11 +73,11 @@ func TestWhenAJobThatDoesNotExistYetWouldStart(t *testing.T) {
 			s.objects = s.objects[:len(s.objects)-1]
 			a := s.arbiter()
 			asked.Spec.MinReplicas, asked.Status = c.workers, v1alpha1.ElasticTrainingJobStatus{}
-			_, err := a.ForetellStart(t.Context(), asked, "default", now)
+			_, err := a.foretellStart(t.Context(), asked, "default", now)
 			g.Expect(err).To(MatchError(ErrNotJudging), "a replica that does not lead knows nobody who waits")
 			_, err = a.evaluate(t.Context(), now)
 			g.Expect(err).NotTo(HaveOccurred())
-			o, err := a.ForetellStart(t.Context(), asked, "default", now)
+			o, err := a.foretellStart(t.Context(), asked, "default", now)
 			g.Expect(err).NotTo(HaveOccurred())
 			c.check(g, o)
 			if c.starts < 0 {
@@ -123,18 +123,18 @@ func TestWhoAsksOftenTakesATenthOfAProcessor(t *testing.T) {
 		clock = clock.Add(50 * time.Millisecond)
 		return clock
 	}
-	o, err := a.ForetellStart(t.Context(), asked, "default", now)
+	o, err := a.foretellStart(t.Context(), asked, "default", now)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.Futures).To(And(BeNumerically(">", 0), BeNumerically("<", mostFutures)), "a second is all")
-	_, err = a.ForetellStart(t.Context(), asked, "default", now)
+	_, err = a.foretellStart(t.Context(), asked, "default", now)
 	g.Expect(err).To(MatchError(ErrResting))
 	clock = clock.Add(2 * restPerDraw * drawTime)
-	_, err = a.ForetellStart(t.Context(), asked, "default", now)
+	_, err = a.foretellStart(t.Context(), asked, "default", now)
 	g.Expect(err).NotTo(HaveOccurred())
 	a.foretelling.Lock()
 	defer a.foretelling.Unlock()
 	clock = clock.Add(time.Hour)
-	_, err = a.ForetellStart(t.Context(), asked, "default", now)
+	_, err = a.foretellStart(t.Context(), asked, "default", now)
 	g.Expect(err).To(MatchError(ErrResting), "while it foretells for others")
 }
 
@@ -150,7 +150,7 @@ func BenchmarkForetell(b *testing.B) {
 	drawn := 0
 	for b.Loop() {
 		a.foretold = time.Time{}
-		o, err := a.ForetellStart(b.Context(), asked, "queue-01", now)
+		o, err := a.foretellStart(b.Context(), asked, "queue-01", now)
 		if err != nil {
 			b.Fatal(err)
 		}
