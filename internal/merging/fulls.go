@@ -33,8 +33,8 @@ func EarlierRuns(st *v1alpha1.MergeJobStatus) []string {
 }
 
 // SortFulls sorts complete full models, the newest first: the one with the newest marker, by the store's clock, and of two in the
-// same moment the later by name. Models of earlier runs are older than known, whatever clocks say: while a marker that a fast clock
-// wrote counted as the newest, each run merged the same increments onto that model once more.
+// same moment the later by name. Models of earlier runs are older than known, whatever clocks say: while a marker that a fast
+// clock wrote counted as the newest, each run merged the same increments onto that model once more.
 func SortFulls(fulls []Full, known string, earlier []string) {
 	slices.SortFunc(fulls, func(a, b Full) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Name, a.Name)) })
 	last := slices.IndexFunc(fulls, func(f Full) bool { return f.Name == known })

@@ -19,7 +19,8 @@ import (
 // what must never happen and every end to its fixed point. TIDELINE_HISTORIES is how many, 150 by default, and
 // TIDELINE_SEED repeats those of an earlier run.
 func TestRandomHistories(t *testing.T) {
-	histories, seed := environ.Number(t, "TIDELINE_HISTORIES", 150), environ.Number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
+	histories := environ.Number(t, "TIDELINE_HISTORIES", 150)
+	seed := environ.Number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
 	shards := uint64(runtime.GOMAXPROCS(0))
 	for shard := range shards {
 		t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {

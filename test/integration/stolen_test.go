@@ -122,11 +122,11 @@ var _ = Describe("A stolen token of the operator", Ordered, func() {
 			}}
 		}), notOurs),
 		Entry("create an Ingress", create(func() client.Object {
-			return &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "new"}, Spec: networkingv1.IngressSpec{
-				DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
-					Name: "of-a-user", Port: networkingv1.ServiceBackendPort{Number: 80},
-				}},
+			ingress := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "new"}}
+			ingress.Spec.DefaultBackend = &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+				Name: "of-a-user", Port: networkingv1.ServiceBackendPort{Number: 80},
 			}}
+			return ingress
 		}), notOurs),
 		Entry("create a Secret", create(func() client.Object {
 			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testutil.OperatorNamespace, Name: "new"}}

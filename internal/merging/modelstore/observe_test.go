@@ -127,7 +127,8 @@ func TestLastFull(t *testing.T) {
 		{name: "a run with nothing but a marker is not complete",
 			files: map[string]int{"full/r/_SUCCESS": 1}, query: Query{Run: "r"}, hollow: "r"},
 		{name: "an old marker alone is of no interest",
-			fulls: map[string]int{"a": 3}, files: map[string]int{"full/b/_SUCCESS": 2}, want: &merging.Full{Name: "a", Time: noon.Add(3 * time.Minute)}},
+			fulls: map[string]int{"a": 3}, files: map[string]int{"full/b/_SUCCESS": 2},
+			want: &merging.Full{Name: "a", Time: noon.Add(3 * time.Minute)}},
 		{name: "names that lead elsewhere are not looked for",
 			files: map[string]int{"full/a/b/_SUCCESS": 1, "_SUCCESS": 1, "full/_SUCCESS": 1}, query: Query{Run: "..", Known: "a/b"}},
 	} {

@@ -19,7 +19,8 @@ const side = 100
 // TestRandomHistories holds totals to what a list of stays and a subtraction say, whatever is recorded, how often and in whatever
 // order. TIDELINE_HISTORIES is how many of SQLite, 150 by default, and TIDELINE_SEED repeats those of an earlier run.
 func TestRandomHistories(t *testing.T) {
-	histories, seed := environ.Number(t, "TIDELINE_HISTORIES", 150), environ.Number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
+	histories := environ.Number(t, "TIDELINE_HISTORIES", 150)
+	seed := environ.Number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
 	t.Logf("TIDELINE_SEED=%d", seed)
 	onBoth(t, func(t *testing.T, where Options) {
 		g := NewWithT(t)
