@@ -22,7 +22,7 @@ var (
 	// suiteContext ends when the suite is interrupted or over.
 	suiteContext, endSuite = context.WithCancel(context.Background())
 	// lanes limit how many runs go on at a time.
-	lanes = make(chan struct{}, 12)
+	lanes = make(chan struct{}, 8)
 )
 
 // itEndsTheSame is a spec whose work may go on beside that of others.

@@ -91,7 +91,7 @@ func (t *storyRun) Logf(format string, args ...any) {
 }
 
 // patience is how long is awaited what comes within seconds; the machine may do other things too.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // gomega returns assertions that fail this run.
 func (t *storyRun) gomega() gomega.Gomega {

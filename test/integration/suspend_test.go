@@ -53,7 +53,7 @@ var _ = Describe("A job that is suspended", func() {
 	})
 
 	It("scenario 9: a deadline fires with no other event, and stands still while the job is suspended", func() {
-		const deadline = 8 * time.Second
+		const deadline = 15 * time.Second // longer than suspending it may take on a busy machine
 		s := newScenario("s9-deadline", 2)
 		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) {
 			a.Spec.Deadlines.ActiveSeconds = ptr.To(int32(deadline / time.Second))

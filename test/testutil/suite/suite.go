@@ -224,7 +224,7 @@ func (s *Suite) join(shared []byte) error {
 // Defaults sets how long specs wait, and how often they look. What is awaited comes within seconds; the machine may do other
 // things too.
 func Defaults() {
-	gomega.SetDefaultEventuallyTimeout(time.Minute)
+	gomega.SetDefaultEventuallyTimeout(2 * time.Minute)
 	gomega.SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	gomega.SetDefaultConsistentlyPollingInterval(100 * time.Millisecond)
 }
