@@ -294,7 +294,8 @@ func TestReviewThatDoesNotArriveIsRefused(t *testing.T) {
 		gate := newGate()
 		gate.arrival = time.Millisecond
 		served := webhook.NewServer(webhook.Options{})
-		served.Register(validateJobPath, webhookHandlers(&reviewer{}, config.DefaultConfiguration(), nil, nil, time.Now, gate)[validateJobPath])
+		hooks := webhookHandlers(&reviewer{}, config.DefaultConfiguration(), nil, nil, time.Now, gate)
+		served.Register(validateJobPath, hooks[validateJobPath])
 		server := httptest.NewUnstartedServer(served.WebhookMux())
 		server.EnableHTTP2 = protocol == "HTTP/2.0"
 		server.StartTLS()

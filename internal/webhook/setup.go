@@ -70,8 +70,8 @@ func CachedObjects(namespace string) map[client.Object]cache.ByObject {
 }
 
 // Setup adds the webhooks to the manager, which is ready once they can be called. namespace is the operator's own. Every replica
-// serves webhooks and maintains the certificates, whether it leads or not. Dry runs are told what f foretells; nil for nothing. now
-// is the API server's clock, by which approvals are dated.
+// serves webhooks and maintains the certificates, whether it leads or not. Dry runs are told what f foretells; nil for nothing.
+// now is the API server's clock, by which approvals are dated.
 func Setup(
 	mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader, f Foreteller,
 	now func() time.Time,
