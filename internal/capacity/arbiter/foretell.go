@@ -64,8 +64,8 @@ func (o *Outlook) StartBy(part float64) (time.Duration, bool) {
 	return o.Starts[at], true
 }
 
-// ForetellStart draws futures in which a training that does not exist yet joins a queue now. It changes nothing, and takes a second
-// at most, without waiting: ErrResting, ErrNotJudging.
+// ForetellStart draws futures in which a training that does not exist yet joins a queue now. It changes nothing, and takes a
+// second at most, without waiting: ErrResting, ErrNotJudging.
 func (a *Arbiter) ForetellStart(ctx context.Context, job *v1alpha1.ElasticTrainingJob, queue string) (*Outlook, error) {
 	return a.foretellStart(ctx, job, queue, a.now())
 }
