@@ -23,7 +23,7 @@ func (r *Reconciler) collectInput(ctx context.Context, v *view, m *costreport.Ma
 	return in, r.collectEarlier(ctx, v, m, in)
 }
 
-// noteUse notes that nobody was asked what was used.
+// noteUse says in the report that use is unknown where the operator asks no Prometheus.
 func (r *Reconciler) noteUse(in *cost.Input) {
 	if !r.config.Prometheus.IsConfigured() && len(in.Used) == 0 { // A ledger may have use from before.
 		in.Notes = append(in.Notes, "What was used and wasted is unknown, because "+costreport.UseUnasked+".")

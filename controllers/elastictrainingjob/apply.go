@@ -153,16 +153,19 @@ func (r *Reconciler) deleteJob(ctx context.Context, o jobstate.Observed, d train
 	return kube.ProblemOf(r.deleteChild(ctx, o, &v1alpha1.ElasticTrainingJob{}, o.Job.Name, o.Job.UID), "delete the expired job")
 }
 
-func (r *Reconciler) createChild(ctx context.Context, o jobstate.Observed, child client.Object) error {
-	return r.applier.Create(ctx, client.ObjectKeyFromObject(o.Job), child)
+// children are objects of jobs, which are created and deleted in the name of a job.
+type children struct{ applier kube.Applier }
+
+func (c children) createChild(ctx context.Context, o jobstate.Observed, child client.Object) error {
+	return c.applier.Create(ctx, client.ObjectKeyFromObject(o.Job), child)
 }
 
 // deleteChild deletes the object that was observed, by its UID, and not one that has its name since.
-func (r *Reconciler) deleteChild(
+func (c children) deleteChild(
 	ctx context.Context, o jobstate.Observed, child client.Object, name string, uid types.UID, options ...client.DeleteOption,
 ) error {
 	child.SetNamespace(o.Job.Namespace)
 	child.SetName(name)
 	child.SetUID(uid)
-	return r.applier.Delete(ctx, client.ObjectKeyFromObject(o.Job), child, options...)
+	return c.applier.Delete(ctx, client.ObjectKeyFromObject(o.Job), child, options...)
 }

@@ -39,7 +39,9 @@ func TestPodsAreDeletedWithTheGraceThatIsDecided(t *testing.T) {
 			return nil
 		},
 	}).Build()
-	r := &Reconciler{applier: kube.Applier{Creator: kube.Creator{Client: c}, Writes: kube.NewWrites(nil, clientgoscheme.Scheme)}}
+	r := &Reconciler{children: children{kube.Applier{
+		Creator: kube.Creator{Client: c}, Writes: kube.NewWrites(nil, clientgoscheme.Scheme),
+	}}}
 	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr"}}
 	p := r.deletePods(t.Context(), jobstate.Observed{Job: job}, training.Decision{DeletePods: []podstate.Worker{
 		{Index: 1, UID: "u-1", GraceSeconds: 120, Phase: corev1.PodRunning}, {Index: 0, UID: "u-0"},
@@ -66,7 +68,7 @@ func TestPodsThatAreRefusedAreNotAskedForOneByOne(t *testing.T) {
 	}).Build()
 	scheme := runtime.NewScheme()
 	g.Expect(errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))).To(Succeed())
-	r := &Reconciler{applier: kube.Applier{Creator: kube.Creator{Client: c}, Writes: kube.NewWrites(nil, scheme)}}
+	r := &Reconciler{children: children{kube.Applier{Creator: kube.Creator{Client: c}, Writes: kube.NewWrites(nil, scheme)}}}
 	job := testutil.Job("ctr").Range(100, 100).Obj()
 	d := training.Decision{Blueprint: trainingpod.Blueprint{Job: job, Attempt: &v1alpha1.AttemptStatus{MinReplicas: 100}}}
 	for i := range int32(100) {

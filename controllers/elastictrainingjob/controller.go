@@ -79,9 +79,9 @@ const (
 // Reconciler reconciles ElasticTrainingJobs.
 type Reconciler struct {
 	Dependencies
+	children
 
 	client   client.Client
-	applier  kube.Applier
 	recorder events.EventRecorder
 	config   *config.Configuration
 	guard    *specvalidation.Guard
@@ -93,9 +93,8 @@ type Reconciler struct {
 	trainings *trainings
 	// suspects are nodes on which workers fail.
 	suspects *suspects
-	// routes are what came of routes to pages.
-	routes *routes
-	now    func() time.Time
+	pages    *pageServer
+	now      func() time.Time
 }
 
 // Dependencies are what the reconciler shares with those of other kinds.
@@ -109,8 +108,8 @@ type Dependencies struct {
 	Claims *claimcache.Reader
 	// HyperNodes reads which nodes are close to each other; nil for an API server without HyperNodes.
 	HyperNodes *topologycache.Reader
-	// RouteKinds knows whether the API server serves the kind of route to pages that the configuration asks for; nil if it asks for
-	// none that others install. It must have looked once before Setup.
+	// RouteKinds knows whether the API server serves the kind of route to pages that the configuration asks for; nil if every API
+	// server has it, or the configuration asks for no route. It must have looked once before Setup.
 	RouteKinds *kube.Kinds
 	// Journal records decisions in the ledger, and knows how growth fared before.
 	Journal Journal
@@ -137,17 +136,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 	if err != nil {
 		return err
 	}
+	applier := kube.NewApplier(mgr)
 	r := &Reconciler{
 		Dependencies: shared,
 		client:       mgr.GetClient(),
-		applier:      kube.NewApplier(mgr),
+		children:     children{applier},
 		recorder:     mgr.GetEventRecorder("tideline"),
 		config:       cfg,
 		guard:        g,
 		pacer:        kube.NewPacer(),
 		memory:       newMemory(),
 		outages:      newOutages(),
-		routes:       newRoutes(),
+		pages:        newPageServer(mgr.GetClient(), children{applier}, shared.RouteKinds),
 		now:          shared.Now,
 	}
 	if err := r.followTrainings(ctx, mgr); err != nil {
@@ -468,7 +468,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			r.metrics.forget(req.NamespacedName)
 			r.trainings.forget(req.NamespacedName)
 			r.suspects.forget(req.NamespacedName)
-			r.routes.forget(req.NamespacedName)
+			r.pages.forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, err
@@ -484,7 +484,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	now := r.now()
 	decision := training.Plan(observed, now)
 	problem := r.apply(ctx, observed, decision)
-	if r.servePages(ctx, observed, decision.Pages, now) {
+	if r.pages.serve(ctx, observed, decision.Pages, now) {
 		decision.RequeueAfter = kube.SoonerOf(decision.RequeueAfter, tellInterval)
 	}
 	return r.report(ctx, observed, decision, problem, now)

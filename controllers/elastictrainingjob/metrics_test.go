@@ -274,8 +274,8 @@ func reconcilerOf(job *v1alpha1.ElasticTrainingJob, c *clock, answer *error) *Re
 	built := builder.Build()
 	return &Reconciler{
 		Dependencies: Dependencies{Journal: &journal{}}, client: built, recorder: events.NewFakeRecorder(100),
-		applier: kube.Applier{Creator: kube.Creator{Client: built, Live: built}, Writes: kube.NewWrites(nil, scheme)},
-		pacer:   kube.NewPacer(), memory: newMemory(), outages: newOutages(), metrics: metricsOf(c, cached()),
+		children: children{kube.Applier{Creator: kube.Creator{Client: built, Live: built}, Writes: kube.NewWrites(nil, scheme)}},
+		pacer:    kube.NewPacer(), memory: newMemory(), outages: newOutages(), metrics: metricsOf(c, cached()),
 	}
 }
 

@@ -67,7 +67,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 	if err := r.observeHosts(ctx, &o); err != nil {
 		return o, false, err
 	}
-	if err := r.observePages(ctx, &o); err != nil {
+	if err := r.pages.observe(ctx, &o); err != nil {
 		return o, false, err
 	}
 	if err := r.observeGang(ctx, &o); err != nil {

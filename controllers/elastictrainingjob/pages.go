@@ -23,9 +23,15 @@ import (
 	"github.com/tideline-io/tideline/internal/training/pages"
 )
 
-// routes remembers what came of the last try to have, or to remove, what leads to pages. A restart of the operator costs one more
-// look at each route.
-type routes struct {
+// pageServer makes and removes what leads to pages, and remembers what came of the last try. A restart of the operator costs one
+// more look at each route.
+type pageServer struct {
+	children
+
+	client client.Client
+	// kinds is [Dependencies.RouteKinds].
+	kinds *kube.Kinds
+
 	mu   sync.Mutex
 	jobs map[types.NamespacedName]routeOf
 }
@@ -35,57 +41,59 @@ type routeOf struct {
 	pages.Outcome
 }
 
-func newRoutes() *routes { return &routes{jobs: map[types.NamespacedName]routeOf{}} }
+func newPageServer(c client.Client, of children, kinds *kube.Kinds) *pageServer {
+	return &pageServer{children: of, client: c, kinds: kinds, jobs: map[types.NamespacedName]routeOf{}}
+}
 
-func (r *routes) note(job *v1alpha1.ElasticTrainingJob, o pages.Outcome) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.jobs[client.ObjectKeyFromObject(job)] = routeOf{job.UID, o}
+func (s *pageServer) note(job *v1alpha1.ElasticTrainingJob, o pages.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs[client.ObjectKeyFromObject(job)] = routeOf{job.UID, o}
 }
 
 // last is what came of the last try; nil for none, and for that of an earlier job of the name.
-func (r *routes) last(job *v1alpha1.ElasticTrainingJob) *pages.Outcome {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if known, ok := r.jobs[client.ObjectKeyFromObject(job)]; ok && known.owner == job.UID {
+func (s *pageServer) last(job *v1alpha1.ElasticTrainingJob) *pages.Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.jobs[client.ObjectKeyFromObject(job)]; ok && known.owner == job.UID {
 		return &known.Outcome
 	}
 	return nil
 }
 
-func (r *routes) forget(job types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.jobs, job)
+func (s *pageServer) forget(job types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.jobs, job)
 }
 
-// observePages reads what Plan needs for the pages of a job that has, or had, some.
-func (r *Reconciler) observePages(ctx context.Context, o *jobstate.Observed) error {
+// observe reads what Plan needs for the pages of a job that has, or had, some.
+func (s *pageServer) observe(ctx context.Context, o *jobstate.Observed) error {
 	if len(o.Job.Spec.Pages) == 0 && o.Job.Status.PageRoute == "" {
 		return nil
 	}
-	o.Pages.Last = r.routes.last(o.Job)
-	if r.RouteKinds != nil {
-		o.Pages.KindMissing = r.RouteKinds.MissingKinds()
+	o.Pages.Last = s.last(o.Job)
+	if s.kinds != nil {
+		o.Pages.KindMissing = s.kinds.MissingKinds()
 	}
 	service := &corev1.Service{}
-	found, err := kube.IsOwned(ctx, r.client, o.Job, pages.ObjectName(o.Job.Name), service)
+	found, err := kube.IsOwned(ctx, s.client, o.Job, pages.ObjectName(o.Job.Name), service)
 	if found && err == nil && service.DeletionTimestamp == nil {
 		o.Pages.Service, o.Pages.ServiceDigest = service.UID, service.Labels[v1alpha1.LabelPages]
 	}
 	return err
 }
 
-// servePages has Service and route made or removed, and remembers what came of it. It returns true if it tried anything, so that
+// serve has Service and route made or removed, and remembers what came of it. It returns true if it tried anything, so that
 // the next evaluation tells. Nothing that fails here hinders the training.
-func (r *Reconciler) servePages(ctx context.Context, o jobstate.Observed, plan pages.Plan, now time.Time) (tried bool) {
+func (s *pageServer) serve(ctx context.Context, o jobstate.Observed, plan pages.Plan, now time.Time) (tried bool) {
 	var of string
 	var err error
 	switch {
 	case plan.Remove != "":
-		of, err = pages.RemovalOf(plan.Remove), r.removePages(ctx, o, plan.Remove)
+		of, err = pages.RemovalOf(plan.Remove), s.remove(ctx, o, plan.Remove)
 	case plan.Serve != nil:
-		of, err = plan.Serve.Digest, r.havePages(ctx, o, plan.Serve)
+		of, err = plan.Serve.Digest, s.have(ctx, o, plan.Serve)
 	default:
 		return false
 	}
@@ -94,24 +102,24 @@ func (r *Reconciler) servePages(ctx context.Context, o jobstate.Observed, plan p
 		outcome.Reason, outcome.Message = diagnosePages(err)
 		log.FromContext(ctx).V(1).Info("Could not have the pages as they should be", "reason", outcome.Reason, "error", err.Error())
 	}
-	r.routes.note(o.Job, outcome)
+	s.note(o.Job, outcome)
 	return true
 }
 
-// havePages creates Service and route, unless they are there. One that is for another spec or configuration is deleted first.
-func (r *Reconciler) havePages(ctx context.Context, o jobstate.Observed, w *pages.Wanted) error {
+// have creates Service and route, unless they are there. One that is for another spec or configuration is deleted first.
+func (s *pageServer) have(ctx context.Context, o jobstate.Observed, w *pages.Wanted) error {
 	if o.Pages.Service != "" && o.Pages.ServiceDigest != w.Digest {
-		if err := r.deleteChild(ctx, o, &corev1.Service{}, w.Service.Name, o.Pages.Service); err != nil {
+		if err := s.deleteChild(ctx, o, &corev1.Service{}, w.Service.Name, o.Pages.Service); err != nil {
 			return fmt.Errorf("delete Service %s: %w", w.Service.Name, err)
 		}
 	}
 	if o.Pages.Service == "" || o.Pages.ServiceDigest != w.Digest {
-		if err := r.createChild(ctx, o, w.Service); err != nil {
+		if err := s.createChild(ctx, o, w.Service); err != nil {
 			return fmt.Errorf("create Service %s: %w", w.Service.Name, err)
 		}
 	}
 	kind := w.Route.GroupVersionKind()
-	there, err := r.readRoute(ctx, o.Job, kind)
+	there, err := s.readRoute(ctx, o.Job, kind)
 	switch {
 	case err != nil:
 		return err
@@ -119,23 +127,23 @@ func (r *Reconciler) havePages(ctx context.Context, o jobstate.Observed, w *page
 		if there.DeletionTimestamp == nil && there.Labels[v1alpha1.LabelPages] == w.Digest {
 			return nil
 		}
-		if err := r.deleteRoute(ctx, there); err != nil {
+		if err := s.deleteRoute(ctx, there); err != nil {
 			return err
 		}
 	}
 	// Routes are in no cache, so that nothing waits until one has seen them.
-	if err := r.applier.Creator.Create(ctx, w.Route); err != nil {
+	if err := s.applier.Creator.Create(ctx, w.Route); err != nil {
 		return fmt.Errorf("create %s %s: %w", kind.Kind, w.Route.GetName(), err)
 	}
 	return nil
 }
 
-// removePages deletes Service and route, as far as they are the job's.
-func (r *Reconciler) removePages(ctx context.Context, o jobstate.Observed, word string) error {
+// remove deletes Service and route, as far as they are the job's.
+func (s *pageServer) remove(ctx context.Context, o jobstate.Observed, word string) error {
 	if kind, known := pages.KindOf(word); known {
-		there, err := r.readRoute(ctx, o.Job, kind)
+		there, err := s.readRoute(ctx, o.Job, kind)
 		if err == nil && there != nil && metav1.IsControlledBy(there, o.Job) {
-			err = r.deleteRoute(ctx, there)
+			err = s.deleteRoute(ctx, there)
 		}
 		if err != nil && !meta.IsNoMatchError(err) {
 			return err
@@ -144,18 +152,18 @@ func (r *Reconciler) removePages(ctx context.Context, o jobstate.Observed, word 
 	if o.Pages.Service == "" {
 		return nil
 	}
-	return r.deleteChild(ctx, o, &corev1.Service{}, pages.ObjectName(o.Job.Name), o.Pages.Service)
+	return s.deleteChild(ctx, o, &corev1.Service{}, pages.ObjectName(o.Job.Name), o.Pages.Service)
 }
 
 // readRoute reads whose the route of a job's pages is, past caches: no watch on routes is worth its right to list all of them. It
 // returns nil if there is none.
-func (r *Reconciler) readRoute(
+func (s *pageServer) readRoute(
 	ctx context.Context, job *v1alpha1.ElasticTrainingJob, kind schema.GroupVersionKind,
 ) (*metav1.PartialObjectMetadata, error) {
 	route := &metav1.PartialObjectMetadata{}
 	route.SetGroupVersionKind(kind)
 	name := pages.ObjectName(job.Name)
-	err := r.applier.Live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, route)
+	err := s.applier.Live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, route)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil //nolint:nilnil // documented
@@ -166,8 +174,8 @@ func (r *Reconciler) readRoute(
 }
 
 // deleteRoute deletes the route that was read, and not one that has its name since.
-func (r *Reconciler) deleteRoute(ctx context.Context, route *metav1.PartialObjectMetadata) error {
-	err := r.client.Delete(ctx, route, client.Preconditions{UID: ptr.To(route.UID)})
+func (s *pageServer) deleteRoute(ctx context.Context, route *metav1.PartialObjectMetadata) error {
+	err := s.client.Delete(ctx, route, client.Preconditions{UID: ptr.To(route.UID)})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete %s %s: %w", route.Kind, route.Name, err)
 	}

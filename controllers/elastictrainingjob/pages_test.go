@@ -26,7 +26,7 @@ import (
 
 // routing is a job with a page, whose Service is there already, on an API server with these objects.
 type routing struct {
-	*Reconciler
+	*pageServer
 
 	g *WithT
 	c client.Client
@@ -44,9 +44,7 @@ func newRouting(t *testing.T, refuse func(verb string) error, objects ...client.
 			return errors.Join(refuse("create"), c.Create(ctx, o, options...))
 		},
 	}).Build()
-	r := &Reconciler{client: c, routes: newRoutes(), applier: kube.Applier{
-		Creator: kube.Creator{Client: c, Live: c, Scheme: clientgoscheme.Scheme},
-	}}
+	r := newPageServer(c, children{kube.Applier{Creator: kube.Creator{Client: c, Live: c, Scheme: clientgoscheme.Scheme}}}, nil)
 	return &routing{r, NewWithT(t), c, jobstate.Observed{Job: job, Pages: pages.Seen{Service: "s-1", ServiceDigest: w.Digest}}, w}
 }
 
@@ -54,9 +52,9 @@ func (r *routing) serve(t *testing.T) pages.Outcome {
 	t.Helper()
 	w := *r.w
 	w.Route = r.w.Route.DeepCopy() // Each evaluation makes it anew.
-	r.g.Expect(r.servePages(t.Context(), r.o, pages.Plan{Serve: &w}, time.Now())).To(BeTrue())
-	r.g.Expect(r.routes.last(r.o.Job)).NotTo(BeNil())
-	return *r.routes.last(r.o.Job)
+	r.g.Expect(r.pageServer.serve(t.Context(), r.o, pages.Plan{Serve: &w}, time.Now())).To(BeTrue())
+	r.g.Expect(r.last(r.o.Job)).NotTo(BeNil())
+	return *r.last(r.o.Job)
 }
 
 func (r *routing) read(t *testing.T) *networkingv1.Ingress {
@@ -88,10 +86,10 @@ func TestRouteIsMadeAndRemoved(t *testing.T) {
 	r.g.Expect(r.read(t).Spec.Rules[0].Host).To(Equal("pages.example.com"), "what is of another configuration is made anew")
 
 	r.o.Pages = pages.Seen{}
-	r.g.Expect(r.servePages(t.Context(), r.o, pages.Plan{Remove: "Ingress"}, time.Now())).To(BeTrue())
+	r.g.Expect(r.pageServer.serve(t.Context(), r.o, pages.Plan{Remove: "Ingress"}, time.Now())).To(BeTrue())
 	r.g.Expect(r.read(t)).To(BeNil())
-	r.g.Expect(r.routes.last(r.o.Job)).To(HaveValue(And(HaveField("Of", pages.RemovalOf("Ingress")), HaveField("Reason", ""))))
-	r.g.Expect(r.servePages(t.Context(), r.o, pages.Plan{}, time.Now())).To(BeFalse(), "at rest nothing is done")
+	r.g.Expect(r.last(r.o.Job)).To(HaveValue(And(HaveField("Of", pages.RemovalOf("Ingress")), HaveField("Reason", ""))))
+	r.g.Expect(r.pageServer.serve(t.Context(), r.o, pages.Plan{}, time.Now())).To(BeFalse(), "at rest nothing is done")
 }
 
 func TestForeignRouteIsNotTouched(t *testing.T) {
@@ -114,7 +112,7 @@ func TestForeignRouteIsNotTouched(t *testing.T) {
 		out := r.serve(t)
 		r.g.Expect(out.Reason).To(Equal(reason), out.Message)
 		r.g.Expect(out.Message).To(ContainSubstring("Ingress ctr-pages"))
-		r.g.Expect(r.servePages(t.Context(), r.o, pages.Plan{Remove: "Ingress"}, time.Now())).To(BeTrue())
+		r.g.Expect(r.pageServer.serve(t.Context(), r.o, pages.Plan{Remove: "Ingress"}, time.Now())).To(BeTrue())
 		r.g.Expect(r.read(t)).To(HaveField("UID", foreign(owner).UID), "it stays")
 	}
 }
@@ -138,7 +136,7 @@ func TestServiceIsTakenFromNoOtherAndOutcomesAreOfOneJob(t *testing.T) {
 	r.g.Expect(r.read(t)).To(BeNil(), "no route leads to what somebody else serves")
 	again := r.o.Job.DeepCopy()
 	again.UID = "u-2"
-	r.g.Expect(r.routes.last(again)).To(BeNil(), "a job that was created again has none yet")
-	r.routes.forget(client.ObjectKeyFromObject(r.o.Job))
-	r.g.Expect(r.routes.last(r.o.Job)).To(BeNil())
+	r.g.Expect(r.last(again)).To(BeNil(), "a job that was created again has none yet")
+	r.forget(client.ObjectKeyFromObject(r.o.Job))
+	r.g.Expect(r.last(r.o.Job)).To(BeNil())
 }

@@ -77,7 +77,7 @@ func Plan(o jobstate.Observed, now time.Time) Decision {
 	}
 	p := newPlanner(o, now)
 	p.runPhases(p.choosePhases())
-	p.planPages()
+	planPages(p)
 	describe.WriteStatus(p.describeInput())
 	p.d.Status, p.d.Losses, p.d.OOMKills, p.d.Failed = *p.Status, p.books.Counted, p.books.OOMKills, p.books.Failed
 	return p.d

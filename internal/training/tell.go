@@ -17,7 +17,7 @@ func (p *planner) prepareWorkers() {
 
 // planPages plans how the pages of worker 0 are reached. It is no phase: whatever stops the job from creating workers, what runs
 // keeps its pages, and what has ended or stopped loses them.
-func (p *planner) planPages() {
+func planPages(p *planner) {
 	plan := pages.PlanPages(pages.Input{
 		Job: p.Job, Config: p.Config.Pages, Seen: p.Pages, Now: p.Now,
 		Runs: p.Status.Attempt != nil && p.Invalid == "" && !jobstate.IsFinished(p.Status) && !jobstate.IsStopped(p.Status),
