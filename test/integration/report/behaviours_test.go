@@ -1,7 +1,6 @@
 package report
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -88,16 +87,7 @@ var _ = Describe("A report", Ordered, func() {
 
 		const page = "led/people/lee/latest/report.html"
 		lee, other := f.tokenOf(ctx, "lee", "/reports/led/people/lee/*"), f.tokenOf(ctx, "other", "/reports/led/people/other/*")
-		var content []byte
-		Eventually(func(g Gomega) {
-			response := f.ask(ctx, g, "reports/"+page, lee)
-			var err error
-			content, err = io.ReadAll(response.Body)
-			g.Expect(response.Body.Close()).To(Succeed())
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(response.StatusCode).To(Equal(http.StatusOK), "%s", content)
-		}).Should(Succeed())
-		Expect(string(content)).To(And(ContainSubstring("What the people of lee used"), ContainSubstring("alice"),
+		Expect(f.download(ctx, "reports/"+page, lee)).To(And(ContainSubstring("What the people of lee used"), ContainSubstring("alice"),
 			Not(ContainSubstring("bob")), Not(ContainSubstring("ranker")), Not(ContainSubstring("1,400"))))
 		for path, tokens := range map[string][]string{
 			page: {other}, "led/latest/report.html": {lee, other}, "led/people/bob/latest/report.html": {lee, other},

@@ -133,9 +133,15 @@ func (f *fixture) getAs(ctx context.Context, role, path string) string {
 	}
 	token := &authenticationv1.TokenRequest{}
 	Expect(f.Client.SubResource("token").Create(ctx, reader, token)).To(Succeed(), "there is a token")
+	return f.download(ctx, path, token.Status.Token)
+}
+
+// download is what is served at a path to the bearer of a token, once it is.
+func (f *fixture) download(ctx context.Context, path, token string) string {
+	GinkgoHelper()
 	var content []byte
 	Eventually(func(g Gomega) {
-		response := f.ask(ctx, g, path, token.Status.Token)
+		response := f.ask(ctx, g, path, token)
 		var err error
 		content, err = io.ReadAll(response.Body)
 		g.Expect(response.Body.Close()).To(Succeed())
