@@ -17,7 +17,8 @@ const (
 	LabelOwnerHash = "tideline.io/owner-hash"
 )
 
-// LabelPages on the Service and the route of a job's pages holds a digest of what both should be, in 16 hexadecimal digits.
+// LabelPages is on the Service and the route of a job's pages: a digest of what the operator wants them to be, 16 hexadecimal
+// digits.
 const LabelPages = "tideline.io/pages"
 
 // Labels on what Tideline creates for a MergeJob, besides LabelPart, LabelWorkerIndex, LabelAttempt and LabelOwnerHash.

@@ -51,7 +51,7 @@ func (c *ceilings) answerFor(g *Gang) *Answer {
 	return answer
 }
 
-// Oversize is a resource of which one worker asks for more than any node has on which it may be.
+// Oversize is the resource that makes one worker too large for every node on which it may run.
 type Oversize struct {
 	Resource corev1.ResourceName
 	// Asks is what the worker asks for, and Largest what the largest of those nodes has in all; 0 if no node at all has it. CPU is

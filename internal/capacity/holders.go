@@ -56,9 +56,9 @@ func (m *Model) holdersKey(g *Gang, answer *Answer) string {
 	return strings.Join(words, "\n")
 }
 
-// helpersAmong returns whether the leaving of a pod, one of the surplus, would bring the gang nearer to its place: the pod holds
-// some of what its queue's limit leaves too little of, or of what its node lacks for workers that fit there once the surplus is
-// gone. A job without GPUs helps nobody who waits for GPUs.
+// helpersAmong returns whether the leaving of a pod, one of the surplus, would bring the gang nearer to its place. It would if
+// the pod holds a resource that the queue's limit leaves too little of, or that its node lacks for workers which fit there once
+// the surplus is gone. A pod without GPUs does not help a gang that waits for GPUs.
 func (m *Model) helpersAmong(g *Gang, answer *Answer, surplus []*Pod) func(*Pod) bool {
 	if g.beyondModel() != "" || m.isRuled(g) {
 		takes := m.nodeSet(m.compile(&g.Shape)) // By which pods its rules keep it out is not asked: all of them may help.

@@ -18,7 +18,7 @@ type Leaders struct {
 	People map[string][]string `json:"people"`
 }
 
-// OptionsOf are the options of a leader's page; false for somebody who leads nobody.
+// OptionsOf are the options of a leader's page; false for a user who leads no one.
 func (l *Leaders) OptionsOf(leader string) (o Options, leads bool) {
 	o = l.Options
 	o.Person, o.People = leader, l.People[leader]

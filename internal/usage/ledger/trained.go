@@ -29,7 +29,8 @@ type Trained struct {
 	Succeeded bool
 }
 
-// Stretch is what the lines of a training say of some of its steps.
+// Stretch is what the lines of a training say of some of its steps. It has the fields of progress.Stretch, and is a type of its
+// own because the ledger knows no Kubernetes.
 type Stretch struct {
 	// Began and At are when the steps were taken. At is the time of the last line that tells of them: what is older than what the
 	// ledger has heard of the training is heard again, and changes nothing.
