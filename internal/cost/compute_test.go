@@ -58,7 +58,6 @@ func day(held ...Held) *Input {
 }
 
 func TestWhatAPodHourCosts(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	for name, c := range map[string]struct {
 		held []Held
@@ -84,7 +83,6 @@ func TestWhatAPodHourCosts(t *testing.T) {
 }
 
 func TestPricesOfNodes(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	in := day(anHour(model("H100")))
 	in.Prices = prices(example + "  nodes:\n  - {resource: nvidia.com/gpu, model: H100, devices: 8, cpuCores: 100, " +
@@ -107,7 +105,6 @@ func TestPricesOfNodes(t *testing.T) {
 
 // A sample stands in the middle of its bucket: of four cores 3.906, of sixteen 16.077.
 func TestWhatWasUsed(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	for name, c := range map[string]struct {
 		used                     []Used
@@ -172,7 +169,6 @@ func TestUseOfARole(t *testing.T) {
 }
 
 func TestRankings(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	teamless := func(h *Held) { h.Owner.Team = "" }
 	in := day(anHour(by("bob")), anHour(by("alice")), anHour(by("carol"), model("A100")), anHour(by("")),
@@ -198,7 +194,6 @@ func TestRankings(t *testing.T) {
 }
 
 func TestOutcomesAndMerges(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	ended := func(outcome string) func(*Held) { return func(h *Held) { h.Outcome = outcome } }
 	merge := func(h *Held) { h.Owner.Kind = "MergeJob" }
@@ -218,7 +213,6 @@ func TestOutcomesAndMerges(t *testing.T) {
 }
 
 func TestWhatWasLost(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	victim, winner := anHour(by("alice")), anHour(by("bob"))
 	winner.Owner.Team, winner.Owner.Task = "rec", "fast"
@@ -256,7 +250,6 @@ func TestWhatWasLost(t *testing.T) {
 }
 
 func TestRoomAndWaits(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	in := day()
 	in.Period = PeriodUntil(monday.AddDate(0, 0, 2), 72*time.Hour, time.UTC)
@@ -280,7 +273,6 @@ func TestRoomAndWaits(t *testing.T) {
 }
 
 func TestChangeAgainstTheLastReport(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	yesterday := day(anHour(by("alice")), anHour(by("eve")))
 	yesterday.Period = PeriodUntil(monday, 24*time.Hour, time.UTC)
@@ -332,7 +324,6 @@ func periods(in *Input, costs ...float64) []Earlier {
 }
 
 func TestForecast(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	in := day(anHour()) // 10.74
 	in.Earlier = periods(in, 9.74)
@@ -354,7 +345,6 @@ func TestForecast(t *testing.T) {
 
 // Of costs around a line four in five are within the bounds, however many periods there were.
 func TestForecastHoldsFourTimesOfFive(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	r := rand.New(rand.NewPCG(5, 6))
 	in := day(anHour())
@@ -381,7 +371,6 @@ func TestForecastHoldsFourTimesOfFive(t *testing.T) {
 }
 
 func TestNotes(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	in := day(anHour(), anHour(func(h *Held) { h.Uncertain = 1800 }))
 	in.Used = []Used{active(500, 10), seen(4, 4, 5)}

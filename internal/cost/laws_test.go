@@ -67,7 +67,6 @@ func (w *drawnPeriod) losses(in *Input) {
 }
 
 func TestBehaviour3SumsAreTheSameInEveryDimension(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	for seed := range uint64(worlds) {
 		w := newDrawnPeriod(seed)
@@ -120,7 +119,6 @@ func TestBehaviour3SumsAreTheSameInEveryDimension(t *testing.T) {
 }
 
 func TestOrderOfInputIsIrrelevant(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	for seed := range uint64(worlds) {
 		w := newDrawnPeriod(seed)
@@ -158,7 +156,6 @@ func shuffle[T any](r *rand.Rand, list []T) {
 }
 
 func TestTwoPartsOfAPeriodAddUp(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	for seed := range uint64(worlds) {
 		w := newDrawnPeriod(seed)
@@ -189,7 +186,6 @@ func TestTwoPartsOfAPeriodAddUp(t *testing.T) {
 }
 
 func TestHigherPricesNeverCostLess(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	for seed := range uint64(worlds) {
 		w := newDrawnPeriod(seed)
@@ -212,7 +208,6 @@ func TestHigherPricesNeverCostLess(t *testing.T) {
 }
 
 func TestRandomPeriodsAreTheTruth(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	for seed := range uint64(worlds) {
 		w := newDrawnPeriod(seed)

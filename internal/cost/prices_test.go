@@ -101,7 +101,6 @@ func TestMoneyIsRoundedHalfToEven(t *testing.T) {
 }
 
 func TestPeriodsFollowOneAnother(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	berlin := zone("Europe/Berlin")
 	monday := time.Date(2026, time.November, 2, 9, 0, 0, 0, berlin)

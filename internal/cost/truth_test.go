@@ -256,7 +256,6 @@ func third(x float64) int {
 }
 
 func TestBehaviour1TotalsOfAWeekAreTheTruth(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	shanghai := zone("Asia/Shanghai")
 	r := rand.New(rand.NewPCG(1, 7))
@@ -273,7 +272,6 @@ func TestBehaviour1TotalsOfAWeekAreTheTruth(t *testing.T) {
 
 // What is counted is right on days of 23 and 25 hours, over the end of a month, and where the price changes at a midnight within.
 func TestBehaviour5ClocksMonthsAndPricesThatChange(t *testing.T) {
-	RegisterTestingT(t)
 	g := NewWithT(t)
 	berlin := zone("Europe/Berlin")
 	for name, c := range map[string]struct {

@@ -72,13 +72,17 @@ func inputOf(p Period, prices *Prices, pods []pod) *Input {
 
 func zone(name string) *time.Location {
 	z, err := time.LoadLocation(name)
-	Expect(err).NotTo(HaveOccurred())
+	if err != nil {
+		panic(err)
+	}
 	return z
 }
 
 func prices(text string) *Prices {
 	p, err := ParsePrices([]byte(text))
-	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	if err != nil {
+		panic(err)
+	}
 	return p
 }
 
@@ -100,7 +104,9 @@ func rowOf(r *Report, dimension Dimension, key Key) *Row {
 	i := slices.IndexFunc(r.By[dimension], func(row Row) bool {
 		return row.Key.withoutDetails(dimension) == key.withoutDetails(dimension) // the rest only says more of it
 	})
-	ExpectWithOffset(1, i).To(BeNumerically(">=", 0), "there is %v", key)
+	if i < 0 {
+		panic(fmt.Sprintf("there is no %v", key))
+	}
 	return &r.By[dimension][i]
 }
 
