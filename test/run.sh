@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# run.sh STAGE... runs stages of the tests one after another, each in random order and with the race detector, and closes
-# with one line per stage. Stages of scenarios mostly wait, so that lanes of them may run side by side, joined by a plus: of
-# integration+stock,sizing the first lane is integration, and the second stock and then sizing. What compiles or computes runs
-# alone, because scenarios measure time.
+# run.sh STAGE... runs stages of the tests one after another, each with the race detector, and closes with one line per stage. Stages
+# with clusters run anew and in random order. Of the others a package does not run again that passed before, if neither its code nor
+# what it reads has changed, as go test has it; with TIDELINE_FRESH=1 all run, in random order. Stages of scenarios mostly wait, so
+# that lanes of them may run side by side, joined by a plus: of integration+stock,sizing the first lane is integration, and the second
+# stock and then sizing. What compiles or computes runs alone, because scenarios measure time.
 #
 # TIDELINE_LABELS chooses the specs of suites by their labels, as Ginkgo's --label-filter: those that are not long by default.
 set -euo pipefail
@@ -12,6 +13,15 @@ gotestsum=$(test/tools/build.sh gotestsum)
 # Everything temporary is in one folder, because tests that are interrupted leave theirs behind.
 TMPDIR=$(mktemp -d)
 export TMPDIR
+# The name of that folder would be something that tests read. What may be answered by an earlier run has one of the same name each
+# time, unless another run uses it now.
+cache=${TIDELINE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tideline}
+steady=$TMPDIR
+mkdir -p "$cache"
+exec 9>"$cache/tmp.lock"
+if command -v flock >/dev/null && flock -n 9; then
+	steady=$cache/tmp
+fi
 export TIDELINE_LABELS=${TIDELINE_LABELS-!long}
 summary=$TMPDIR/summary
 touch "$summary"
@@ -28,13 +38,13 @@ cleanup() {
 		kill -INT -- "-$aside" 2>/dev/null && wait "$aside" || true
 	done
 	((${#failed[@]} == 0)) || keep
-	chmod -R u+w "$TMPDIR" 2>/dev/null || true
-	rm -rf "$TMPDIR"
+	chmod -R u+w "$TMPDIR" "$steady" 2>/dev/null || true
+	rm -rf "$TMPDIR" "$steady"
 }
 
 # keep moves the logs that suites which failed have left into the cache, for a day.
 keep() {
-	local logs=${TIDELINE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tideline}/logs suite
+	local logs=$cache/logs suite
 	for suite in "$TMPDIR"/tideline-{suite,quickstart}-*; do
 		[[ -d $suite ]] || continue
 		mkdir -p "$logs"
@@ -71,7 +81,7 @@ plain='function plain(text) {
 
 # run COMMAND... runs a command in a process group of its own and returns its status.
 run() {
-	"$@" &
+	"$@" 9>&- &
 	runner=$!
 	local status=0
 	wait "$runner" || status=$?
@@ -79,14 +89,29 @@ run() {
 	return "$status"
 }
 
+# anew has go test run also what has passed before, in random order; temporary is where tests put their files.
+anew=(-count=1 -shuffle=on)
+temporary=$TMPDIR
+
+# unless_known NAME FORMAT ARGUMENT... runs `go test` as gotests does, but for packages that passed before and would see nothing new.
+unless_known() {
+	local temporary=$steady
+	[[ -n ${TIDELINE_FRESH:-} ]] || local anew=()
+	mkdir -p "$steady"
+	gotests "$@"
+}
+
 # gotests NAME FORMAT ARGUMENT... runs `go test` in the working directory.
 gotests() {
-	local name=$1 format=$2 report=$TMPDIR/$1.xml status=0
+	local name=$1 format=$2 report=$TMPDIR/$1.xml events=$TMPDIR/$1.json known status=0
 	shift 2
-	run "$gotestsum" --format "$format" --format-hide-empty-pkg --hide-summary skipped --junitfile "$report" \
+	TMPDIR=$temporary run "$gotestsum" --jsonfile "$events" --junitfile "$report" \
+		--format "$format" --format-hide-empty-pkg --hide-summary skipped \
 		--post-run-command "bash -c 'printf \"%-12s %s tests, %s failed, %s skipped, %s errors in %s\n\" \
 			$name \$TESTS_TOTAL \$TESTS_FAILED \$TESTS_SKIPPED \$TESTS_ERRORS \$GOTESTSUM_ELAPSED >>$summary'" \
-		-- "${race[@]}" "${slim[@]}" -vet=off -shuffle=on "$@" || status=$?
+		-- "${race[@]}" "${slim[@]}" -vet=off "${anew[@]}" "$@" || status=$?
+	known=$(grep -c '"Output":"ok .*(cached)' "$events" || true)
+	((known == 0)) || echo "             unchanged since they passed: $known packages" >>"$summary"
 	# The names of tests that failed and their first words, because in CI the closing lines may be all that is left of the log.
 	# A test with subtests fails with them, and says nothing itself.
 	((status == 0)) || awk "$plain"'
@@ -128,9 +153,9 @@ unit() {
 	command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null ||
 		echo "not run: the report in a browser: install chromium" >>"$summary"
 	# A Prometheus that is not in the cache yet is built before the first test of its package, in about 7 minutes.
-	TIDELINE_WARNINGS=$TMPDIR/warnings gotests unit pkgname -timeout=15m "${list[@]}" || status=$?
+	TIDELINE_WARNINGS=$TMPDIR/warnings unless_known unit pkgname -timeout=15m "${list[@]}" || status=$?
 	[[ ! -s $TMPDIR/warnings ]] || cat "$TMPDIR/warnings" >>"$summary"
-	local programs=("${TIDELINE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tideline}"/bin/prometheus-*/promtool)
+	local programs=("$cache"/bin/prometheus-*/promtool)
 	[[ -x ${programs[0]} ]] || command -v promtool >/dev/null ||
 		echo "not run: usage on a real Prometheus, which could not be built: see the log" >>"$summary"
 	return "$status"
@@ -140,7 +165,7 @@ unit() {
 project() {
 	local status=0
 	cd test/project
-	gotests project pkgname -timeout=5m ./... || status=$?
+	unless_known project pkgname -timeout=5m ./... || status=$?
 	cd ../..
 	return "$status"
 }
@@ -150,7 +175,7 @@ project() {
 bundle() {
 	local status=0 race=()
 	cd test/tools/bundle
-	gotests bundle pkgname -timeout=5m ./... || status=$?
+	unless_known bundle pkgname -timeout=5m ./... || status=$?
 	cd ../../..
 	return "$status"
 }
@@ -160,7 +185,7 @@ bundle() {
 chart() {
 	local status=0 race=()
 	cd test/tools/chart
-	gotests chart pkgname -timeout=5m ./... || status=$?
+	unless_known chart pkgname -timeout=5m ./... || status=$?
 	cd ../../..
 	return "$status"
 }
@@ -362,7 +387,7 @@ image() {
 site() {
 	local status=0
 	cd test/tools/site
-	gotests site pkgname -timeout=5m ./... || status=$?
+	unless_known site pkgname -timeout=5m ./... || status=$?
 	cd ../../..
 	return "$status"
 }
@@ -423,7 +448,7 @@ stage() {
 # aside LANE starts the stages of a lane as a program of its own, whose output waits in a file.
 aside() {
 	# shellcheck disable=SC2086 # a lane is a list
-	test/run.sh ${1//,/ } >"$TMPDIR/$1.log" 2>&1 &
+	test/run.sh ${1//,/ } >"$TMPDIR/$1.log" 2>&1 9>&- &
 	asides+=("$!")
 }
 
