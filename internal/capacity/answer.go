@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/internal/capacity/devices"
 )
 
 // Answer is what the model says about one waiting gang.
@@ -58,6 +60,9 @@ func (m *Model) Ask(g *Gang) Answer {
 		return Answer{Unknown: OneDomain}
 	}
 	left, headroom := m.headroom(g)
+	if headroom >= g.Workers && isUnclear(&m.inventory, g, m.freeView()) {
+		return Answer{Unknown: devices.Unclear}
+	}
 	if answer.QueueLimit = headroom < fitting; answer.QueueLimit {
 		limit, answer.Guarantees = left, m.sayGuarantees(g, left)
 	}
@@ -151,7 +156,7 @@ func shortfall(g *Gang, limit Amounts) Amounts {
 // For a gang with workers in Apart each victim is needed, but the set is not always the smallest. The same holds where
 // jobs change their size by several workers at once, because whole steps of them leave.
 func (m *Model) FindVictims(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
-	if g.beyondModel() != "" {
+	if isBeyond(m, g) {
 		return nil
 	}
 	if in, free := m.confined(g); !free {
@@ -164,7 +169,7 @@ func (m *Model) FindVictims(g *Gang, yields func(types.NamespacedName) bool) []S
 func (a *ask) countAll(vector func(*node) []int64) int32 {
 	var n int64
 	for _, node := range a.nodes {
-		n = min(n+int64(a.countFitting(vector(node), math.MaxInt32)), math.MaxInt32)
+		n = min(n+int64(a.countFitting(node, vector(node), math.MaxInt32)), math.MaxInt32)
 	}
 	return int32(n)
 }
@@ -320,7 +325,7 @@ func (m *Model) seatWorkers(g *Gang, n int32, by view, place func(*ask, *Kin, *n
 		return
 	}
 	for _, node := range a.nodes {
-		if here := a.countFitting(by.vector(node), n); here > 0 {
+		if here := a.countFitting(node, by.vector(node), n); here > 0 {
 			place(a, g.Shape.Kin, node, here)
 			n -= here
 		}

@@ -114,7 +114,7 @@ func (m *inventory) gangRoom(g *Gang, a *ask, by view) int32 {
 		if seat == nil {
 			return int32(i)
 		}
-		one.subtractFrom(beside.ownCopy(seat), 1)
+		one.subtractFrom(seat, beside.ownCopy(seat), 1)
 		by.beside = guestOn(g.Apart[i].Kin, seat, 1, by.beside)
 	}
 	return int32(min(int64(m.countRoom(a, by))+int64(len(g.Apart)), math.MaxInt32))
@@ -190,7 +190,7 @@ func (m *inventory) bestNode(one *ask, kin *Kin, others *ask, by view) *node {
 		var lost int64
 		if shared[n.number] {
 			with, after := by, slices.Clone(by.vector(n))
-			one.subtractFrom(after, 1)
+			one.subtractFrom(n, after, 1)
 			with.vector, with.beside = func(*node) []int64 { return after }, guestOn(kin, n, 1, by.beside)
 			lost = int64(m.roomOn(others, n, by, math.MaxInt32)) - int64(m.roomOn(others, n, with, math.MaxInt32))
 		}
@@ -213,8 +213,16 @@ func (m *inventory) nodeSet(a *ask) []bool {
 	return set
 }
 
-// subtractFrom subtracts the requests of n workers from a vector.
-func (a *ask) subtractFrom(vector []int64, n int32) {
+// subtractFrom subtracts what n workers take from a vector of a node.
+func (a *ask) subtractFrom(on *node, vector []int64, n int32) {
+	a.subtractTotals(vector, n)
+	if a.wishes != nil {
+		a.takeDevices(on, vector, n)
+	}
+}
+
+// subtractTotals is subtractFrom without devices.
+func (a *ask) subtractTotals(vector []int64, n int32) {
 	for i, at := range a.at {
 		vector[at] -= a.amount[i] * int64(n)
 	}

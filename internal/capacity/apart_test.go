@@ -8,7 +8,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/internal/capacity/devices"
 )
 
 // withMaster is a gang whose worker 0 asks for other GPUs than the others.
@@ -215,12 +219,14 @@ func TestModelOnWhichAGangFits(t *testing.T) {
 	g.Expect(m.ChooseResumed([]*Gang{stopped}, line[:1])).To(HaveField("Model", "B200"), "where it fits beside who waits")
 }
 
-func TestSharesOfGPUsAreUnknown(t *testing.T) {
+func TestOtherSharesOfGPUsAreUnknown(t *testing.T) {
 	g := NewWithT(t)
-	spec := &corev1.PodSpec{}
 	beyond := func(name corev1.ResourceName) string {
-		return ShapeOf("ads", nil, spec, corev1.ResourceList{name: {}}, nil).Unmodelled
+		asks := corev1.ResourceList{name: resource.MustParse("1")}
+		spec := &corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: asks}}}}
+		return ShapeOf(&metav1.ObjectMeta{Namespace: "ads"}, spec, asks, nil).Unmodelled
 	}
-	g.Expect(beyond("volcano.sh/vgpu-memory")).To(Equal(Shares))
+	g.Expect(beyond("volcano.sh/gpu-memory")).To(Equal(devices.OtherShares))
+	g.Expect(beyond("volcano.sh/vgpu-memory")).To(BeEmpty(), "judged device by device")
 	g.Expect(beyond("nvidia.com/gpu.shared")).To(BeEmpty(), "a node counts them")
 }

@@ -18,8 +18,8 @@ type ceilings struct {
 // CeilingFor is nil for a gang that would fit if nothing else ran, with empty nodes and nothing allocated to its queue, on any
 // model of accelerator that it may choose. For a gang that would not fit even then it is the answer of that empty model about its
 // own model of accelerator, in which Free is what the nodes have. It is also nil if "never" would be too strong: for a gang whose
-// queue does not exist, and for one that the model does not cover. Gangs that ask for the same share an answer, which callers
-// must not change.
+// queue does not exist, and for one that the model does not cover or cannot judge even then. Gangs that ask for the same share an
+// answer, which callers must not change.
 func (m *Model) CeilingFor(g *Gang) (never *Answer) {
 	if _, exists := m.queues[g.Queue]; !exists || g.beyondModel() != "" {
 		return nil
@@ -42,7 +42,7 @@ func (c *ceilings) answerFor(g *Gang) *Answer {
 	key := g.gangKey()
 	answer, asked := c.known[key]
 	if !asked {
-		if there := c.empty.Ask(g); !there.Fits {
+		if there := c.empty.Ask(g); !there.Fits && there.Unknown == "" {
 			there.Oversize = c.empty.findOversize(g)
 			answer = &there
 		}
@@ -86,7 +86,7 @@ func (m *inventory) findOversize(g *Gang) *Oversize {
 // emptyModel is the model with nothing running.
 func (m *Model) emptyModel() *Model {
 	e := m.clone()
-	e.outgoing, e.occupancy = nil, newOccupancy(len(m.nodes), len(m.names))
+	e.outgoing, e.occupancy = nil, newOccupancy(len(m.nodes), m.width)
 	e.deserted = true
 	for i := range e.nodes {
 		n := &e.nodes[i]

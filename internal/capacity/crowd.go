@@ -70,7 +70,7 @@ func (m *inventory) tally(c *crowd, p *Pod, times int64) {
 	}
 	freed := &c.freed[p.on.number]
 	if *freed == nil {
-		*freed = make([]int64, len(m.names))
+		*freed = make([]int64, m.width)
 	}
 	if times > 0 {
 		m.release(*freed, p)
@@ -81,7 +81,7 @@ func (m *inventory) tally(c *crowd, p *Pod, times int64) {
 
 // viewWithout is what there will be once the crowd has left too. A vector of it is valid until the next one is asked for.
 func (m *inventory) viewWithout(c *crowd) view {
-	sum, by := make([]int64, len(m.names)), m.soonView()
+	sum, by := make([]int64, m.width), m.soonView()
 	soon := by.gone
 	by.gone = func(p *Pod) bool { return c.pods[p] || soon(p) }
 	by.vector = func(n *node) []int64 {

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/internal/capacity/devices"
 )
 
 // listHolders lists the jobs whose surplus the gang may take and that holds what the gang lacks, the largest first. answer is
@@ -87,7 +89,10 @@ func (m *Model) lackingFor(g *Gang, surplus []*Pod) map[int][]corev1.ResourceNam
 			if without == nil {
 				continue
 			}
-			fits := int64(a.countFitting(without, g.Workers))
+			fits := int64(a.countFitting(n, without, g.Workers))
+			if a.wishes != nil && int64(a.countByDevices(n, now, g.Workers)) < fits {
+				lacks[n.number] = append(lacks[n.number], devices.Number, devices.Memory)
+			}
 			for i, at := range a.at {
 				if now[at] < fits*a.amount[i] {
 					lacks[n.number] = append(lacks[n.number], m.names[at])

@@ -94,7 +94,7 @@ func (r *Review) promiseTo(g *Gang) *Promise {
 // for other gangs.
 func (m *Model) mayBeServed(g *Gang, r *reach) bool {
 	a := m.compile(&g.Shape)
-	return g.beyondModel() == "" && m.fitsWithout(g, a, r.circleOf(m, g).surplus)
+	return !isBeyond(m, g) && m.fitsWithout(g, a, r.circleOf(m, g).surplus)
 }
 
 // tellPromises writes promises and ended claims into the verdicts of both sides: the gang that waits, and the jobs that make

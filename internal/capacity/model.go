@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/tideline-io/tideline/internal/capacity/devices"
 )
 
 // Model answers questions about one snapshot; the package comment draws what it keeps for each node. It caches which nodes take
@@ -69,11 +71,13 @@ type inventory struct {
 	occupancy
 }
 
-// node is a node, and what it has as a vector over the model's resources. It never changes.
+// node is a node, and what it has as a vector over the model's resources and its devices. Once New is done, it never changes.
 type node struct {
 	Node
 	number int
 	all    []int64
+	// unclear is true for a node of which it is not known what is free of each of its devices.
+	unclear bool
 }
 
 // New compiles a snapshot.
@@ -97,10 +101,11 @@ func New(s Snapshot) *Model {
 			m.total[name] += amount
 		}
 	}
-	m.occupancy = newOccupancy(len(s.Nodes), len(m.names))
+	m.occupancy = newOccupancy(len(s.Nodes), len(m.names)+widthOfDevices(s.Nodes))
 	for i, n := range s.Nodes {
 		m.number[n.Name] = i
 		m.nodes[i] = node{Node: n, number: i, all: m.vectorOf(n.Allocatable)}
+		m.nodes[i].addDevices(len(m.names))
 		free := m.freeOn(&m.nodes[i])
 		copy(free, m.nodes[i].all)
 		for name, amount := range n.Held {
@@ -190,6 +195,7 @@ func (m *Model) addPod(p *Pod, beside *node) {
 		return // Its node is not ready, so its room is of no use to others.
 	}
 	n, i := p.on, p.on.number
+	n.unclear = n.unclear || p.isUnclear()
 	m.addAvoids(p)
 	if p.departs() {
 		m.departing = append(m.departing, p)
@@ -197,6 +203,9 @@ func (m *Model) addPod(p *Pod, beside *node) {
 	if n.Held == nil {
 		m.subtract(m.freeOn(n), p)
 		m.subtract(m.soonOn(n), p)
+	} else {
+		p.shiftParts(m.freeOn(n), len(m.names), -1)
+		p.shiftParts(m.soonOn(n), len(m.names), -1)
 	}
 	if p.Leaving {
 		m.release(m.soonOn(n), p)
@@ -227,6 +236,7 @@ func (m *inventory) subtract(from []int64, p *Pod) {
 	if at, ok := m.index[corev1.ResourcePods]; ok {
 		from[at]--
 	}
+	p.shiftParts(from, len(m.names), -1)
 }
 
 // heldByPod is what the pod takes of its node: its requests, and one of the node's pods.
@@ -249,7 +259,7 @@ func (m *inventory) addResource(n corev1.ResourceName) {
 
 // vectorOf writes amounts in the order of the model's resources. Resources that no node has are left out.
 func (m *inventory) vectorOf(a Amounts) []int64 {
-	v := make([]int64, len(m.names))
+	v := make([]int64, m.width)
 	for name, amount := range a {
 		if i, ok := m.index[name]; ok {
 			v[i] = amount
@@ -272,6 +282,9 @@ type ask struct {
 	nodes []*node
 	// rules about other pods that the worker is bound to; nil for none.
 	rules *rules
+	// wishes are what the worker asks of devices, which begin at place devicesAt of a vector; nil for a worker that asks for none.
+	wishes    devices.Wishes
+	devicesAt int
 }
 
 // compile looks up a worker's resources and the nodes that take it. Many gangs ask for the same.
@@ -291,7 +304,7 @@ func (m *inventory) compile(s *Shape) *ask {
 }
 
 func (m *inventory) newAsk(s *Shape, constraints, key string) *ask {
-	a, worker := &ask{constraints: constraints, worker: key}, Pod{Requests: s.Requests}
+	a, worker := &ask{constraints: constraints, worker: key, devicesAt: len(m.names)}, Pod{Requests: s.Requests}
 	for name, amount := range worker.heldByPod() {
 		if amount <= 0 {
 			continue
@@ -307,6 +320,7 @@ func (m *inventory) newAsk(s *Shape, constraints, key string) *ask {
 	a.nodes = m.nodesFor(s, constraints)
 	if s.Unmodelled == "" {
 		a.rules = m.rulesOf(s) // They cost much, and of a worker that is not judged only the nodes are asked for.
+		a.wishes = s.Wishes
 	}
 	return a
 }
@@ -340,7 +354,7 @@ func (m *inventory) nodesFor(s *Shape, constraints string) []*node {
 func (s *Shape) keys() (constraints, worker string) {
 	if s.worker == "" {
 		constraints = constraintsKey(s)
-		return constraints, constraints + requestsKey(s.Requests) + s.Kin.rulesKey()
+		return constraints, constraints + requestsKey(s.Requests) + s.Wishes.CacheKey() + s.Kin.rulesKey()
 	}
 	return s.constraints, s.worker
 }
@@ -393,8 +407,17 @@ func (s *Shape) toleratesTaint(t *corev1.Taint) bool {
 	})
 }
 
-// countFitting is how many workers fit into the free vector, at most limit.
-func (a *ask) countFitting(free []int64, limit int32) int32 {
+// countFitting is how many workers fit into the free vector of a node, at most limit.
+func (a *ask) countFitting(on *node, free []int64, limit int32) int32 {
+	n := a.countByTotals(free, limit)
+	if a.wishes == nil || n == 0 {
+		return n
+	}
+	return a.countByDevices(on, free, n)
+}
+
+// countByTotals is countFitting, whatever is free of each device.
+func (a *ask) countByTotals(free []int64, limit int32) int32 {
 	n := int64(limit)
 	for i, at := range a.at {
 		if free[at] < a.amount[i] {

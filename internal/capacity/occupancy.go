@@ -5,7 +5,7 @@ import "slices"
 // occupancy is what is free on the nodes, and which surplus could leave them. A model and its clones share the vectors until one
 // of them writes: most clones are made to ask what would fit, and nothing does in a cluster in which gangs wait.
 type occupancy struct {
-	// width is how many resources a vector has.
+	// width is how many amounts a vector has: one for each resource, and those of devices.
 	width int
 	// free is what is free now, and soon what will be free once leaving pods are gone: the vectors of all nodes, one after another.
 	free, soon []int64
@@ -72,10 +72,14 @@ func (o *occupancy) write() {
 	clear(o.sums)
 }
 
-// place takes the room of n workers, who are kin, on a node.
+// place takes the room of n workers, who are kin, on a node. A negative number gives back all but devices: who
+// placed them knows which.
 func (o *occupancy) place(a *ask, kin *Kin, on *node, n int32) {
 	o.write()
-	a.subtractFrom(o.freeOn(on), n)
-	a.subtractFrom(o.soonOn(on), n)
+	a.subtractTotals(o.freeOn(on), n)
+	a.subtractTotals(o.soonOn(on), n)
+	if a.wishes != nil && n > 0 {
+		a.takeBoth(on, o.freeOn(on), o.soonOn(on), n)
+	}
 	o.guests = guestOn(kin, on, n, o.guests)
 }

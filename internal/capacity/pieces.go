@@ -122,7 +122,7 @@ func (m *Model) addUse(of []Pieces, devices []Device, on []int, free []int64, d 
 		case seats != nil:
 			usable[device] += seats[i]
 		default:
-			usable[device] += int64(a.countFitting(m.freeOn(n), math.MaxInt32))
+			usable[device] += int64(a.countFitting(n, m.freeOn(n), math.MaxInt32))
 		}
 	}
 	for i := range devices {

@@ -18,7 +18,7 @@ type Preemption struct {
 // least important first, then who loses the least work, then the youngest. It returns no jobs if the gang may stop none, if all
 // of them are not enough, or if the gang is served without them, by surplus or by leaving pods.
 func (m *Model) preempt(g *Gang, r *reach) (stopped []Running, served bool) {
-	if len(g.Preempts) == 0 || g.beyondModel() != "" {
+	if len(g.Preempts) == 0 || isBeyond(m, g) {
 		return nil, false
 	}
 	a, may := m.compile(&g.Shape), r.circleOf(m, g)
@@ -95,7 +95,7 @@ func (m *Model) standingOf(of inQueue, claiming []*Gang, may *reach) *standing {
 			continue
 		}
 		a := m.compile(&g.Shape)
-		if g.beyondModel() == "" && m.fitsWithout(g, a, may.circleOf(m, g).everybody) {
+		if !isBeyond(m, g) && m.fitsWithout(g, a, may.circleOf(m, g).everybody) {
 			s.again = true
 			return s
 		}

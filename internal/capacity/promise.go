@@ -259,7 +259,7 @@ func (r *Review) advanceMade(p *Promise, g *Gang, fits, coming bool, now time.Ti
 // leaveToVolcano is true for the first starved gang of the queue that Volcano can serve by taking surplus, while the operator
 // cannot.
 func (r *Review) leaveToVolcano(g *Gang) (served bool) {
-	if starved, _ := r.docket.Starved(g); r.served || !starved || g.beyondModel() != "" {
+	if starved, _ := r.docket.Starved(g); r.served || !starved || isBeyond(r.Model, g) {
 		return false
 	}
 	a := r.compile(&g.Shape)

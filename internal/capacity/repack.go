@@ -56,7 +56,7 @@ func (m *Model) AdviseRepack(
 	}
 	all := s.newCrowd(candidates)
 	for _, g := range largestFirst(devices, stuck) {
-		if _, headroom := s.headroom(g); headroom < g.Workers || g.beyondModel() != "" {
+		if _, headroom := s.headroom(g); headroom < g.Workers || isBeyond(s.Model, g) {
 			continue // It waits for its queue, or for what the model does not know.
 		}
 		for _, on := range s.places(g) {

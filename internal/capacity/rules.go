@@ -244,7 +244,7 @@ func (m *inventory) roomByNode(a *ask, v view) []int64 {
 	r, room := a.rules, make([]int64, len(a.nodes))
 	blocked, wanted := m.blocked(r, v), m.wanted(r, v)
 	for i, n := range a.nodes {
-		fits := int64(a.countFitting(v.vector(n), math.MaxInt32))
+		fits := int64(a.countFitting(n, v.vector(n), math.MaxInt32))
 		for key, domains := range blocked {
 			if domain := m.domainsOf(key)[n.number]; domain >= 0 && domains[domain] {
 				fits = 0
@@ -380,7 +380,7 @@ func (m *inventory) spreadOut(a *ask, room []int64, s *spreading, v view) {
 
 // roomOn is how many workers a node takes, for an ask whose rules are about single nodes or that has none.
 func (m *inventory) roomOn(a *ask, n *node, v view, limit int32) int32 {
-	fits := a.countFitting(v.vector(n), limit)
+	fits := a.countFitting(n, v.vector(n), limit)
 	r := a.rules
 	if r == nil || fits == 0 {
 		return fits

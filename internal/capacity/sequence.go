@@ -29,7 +29,7 @@ func (m *Model) NewSequence(queue string, claiming []*Gang, leaves func(types.Na
 // was held long takes any free room. A gang that is refused keeps the free room that it could use. Gangs that the model does not
 // cover are always seated.
 func (s *Sequence) SeatNext(g *Gang, heldLong bool) bool {
-	if g.beyondModel() != "" || s.place(g, s.rest) || heldLong && s.place(g, s.open) {
+	if isBeyond(s.rest, g) || s.place(g, s.rest) || heldLong && s.place(g, s.open) {
 		return true
 	}
 	seated := false

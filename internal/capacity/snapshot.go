@@ -18,21 +18,21 @@
 //
 // The model covers what decides placement in nearly all clusters: allocatable resources and pod counts of nodes, node selectors,
 // required node affinity, the nodes of volumes, taints, host ports, required affinity and anti-affinity to other pods, topology
-// spread, and the limits of queues. If a pod asks for more than that (ListUnmodelled lists it) the answer is Unknown, never a
-// guess: a wrong guess would evict workers for a gang that does not start. A gang may be confined to one
-// HyperNode (domain.go).
+// spread, parts of shared GPUs (devices.go), and the limits of queues. If a pod asks for more than that (ListUnmodelled lists it)
+// the answer is Unknown, never a guess: a wrong guess would evict workers for a gang that does not start. A gang may be confined
+// to one HyperNode (domain.go).
 package capacity
 
 import (
 	"cmp"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tideline-io/tideline/internal/capacity/devices"
 	"github.com/tideline-io/tideline/internal/platform/topology"
 )
 
@@ -94,6 +94,8 @@ type Node struct {
 	Allocatable Amounts
 	// Held is what the pods on the node hold, and how many they are; nil if New is to add that up from Pods.
 	Held Amounts
+	// Devices are those that the node shares; nil for none.
+	Devices *devices.Node
 }
 
 // LongestLeave is the longest grace period with which the operator deletes a worker. A pod that may take longer to terminate
@@ -121,6 +123,8 @@ type Pod struct {
 	Until time.Time
 	// Kin is who the pod is to other pods; nil for one that no rule is about.
 	Kin *Kin
+	// Parts are what the pod has of devices that its node shares; nil for nothing.
+	Parts *devices.Held
 }
 
 // Surplus is a worker that may have to give way.
@@ -170,6 +174,8 @@ type Shape struct {
 	Tolerations []corev1.Toleration
 	// Kin is who the pod is to other pods, and which of them it wants beside it or not; nil for a pod that no rule is about.
 	Kin *Kin
+	// Wishes are what the pod asks of shared devices; nil for a pod that asks for none.
+	Wishes devices.Wishes
 	// Unmodelled names what the pod asks beyond the model; empty when the model covers it.
 	Unmodelled string
 
@@ -187,15 +193,15 @@ type Volume struct {
 	Unmodelled string
 }
 
-// ShapeOf reads a pod template of a namespace, and the labels that its pods get. requests are what a scheduler counts, which is
-// more than the containers ask for. claimed looks up the pod's PersistentVolumeClaims by name.
+// ShapeOf reads a pod template: namespace, labels and annotations that its pods get, and their spec. requests are what a
+// scheduler counts, which is more than the containers ask for. claimed looks up the pod's PersistentVolumeClaims by name.
 func ShapeOf(
-	namespace string, labelled map[string]string, spec *corev1.PodSpec, requests corev1.ResourceList,
-	claimed func(name string) Volume,
+	of *metav1.ObjectMeta, spec *corev1.PodSpec, requests corev1.ResourceList, claimed func(name string) Volume,
 ) Shape {
-	kin, beyondRules := KinOf(namespace, labelled, spec)
+	kin, beyondRules := KinOf(of.Namespace, of.Labels, spec)
+	wishes, unjudged := devices.WishesOf(of.Annotations, spec)
 	s := Shape{
-		Requests: AmountsOf(requests), NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, Kin: kin,
+		Requests: AmountsOf(requests), NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, Kin: kin, Wishes: wishes,
 		Unmodelled: cmp.Or(beyondRules, beyondModel(spec)),
 	}
 	for i := range spec.Volumes {
@@ -207,9 +213,7 @@ func ShapeOf(
 			}
 		}
 	}
-	if s.Unmodelled == "" && slices.ContainsFunc(slices.Collect(maps.Keys(requests)), isPart) {
-		s.Unmodelled = Shares
-	}
+	s.Unmodelled = cmp.Or(s.Unmodelled, unjudged)
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
 		s.Affinity = spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	}

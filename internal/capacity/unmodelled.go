@@ -3,6 +3,7 @@ package capacity
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tideline-io/tideline/internal/capacity/devices"
 	"github.com/tideline-io/tideline/internal/platform/weight"
 )
 
@@ -33,8 +34,6 @@ const (
 	TooMuch = "more rules and volumes than are read"
 	// EphemeralVolumes is for volumes that are made for a pod.
 	EphemeralVolumes = "generic ephemeral volumes"
-	// Shares is for an amount of one device.
-	Shares = "shares of GPUs"
 	// NoVolumeClaim and those below are for a PersistentVolumeClaim of which the nodes are not known, or only one at a time.
 	NoVolumeClaim      = "a PersistentVolumeClaim that does not exist"
 	LeavingVolumeClaim = "a PersistentVolumeClaim that is being deleted"
@@ -47,11 +46,11 @@ const (
 
 // ListUnmodelled lists all that the model does not cover.
 func ListUnmodelled() []string {
-	return []string{
+	return append([]string{
 		ManyShapes, ManyRules, CrowdedRules, RulesOfShapes, OneDomain, OwnLabels, SelectedNamespaces, LabelKeys, SpreadPolicies,
-		DeviceClaims, TooMuch, EphemeralVolumes, Shares, NoVolumeClaim, LeavingVolumeClaim, OpenVolumeClaim, SingleNodeVolume,
-		LostVolume, NoRuntimeClass,
-	}
+		DeviceClaims, TooMuch, EphemeralVolumes, NoVolumeClaim, LeavingVolumeClaim, OpenVolumeClaim, SingleNodeVolume, LostVolume,
+		NoRuntimeClass,
+	}, devices.ListUnjudged()...)
 }
 
 // beyondModel names what the pod asks beyond the model, of what its spec alone tells; empty if the model covers it.
@@ -68,16 +67,4 @@ func beyondModel(spec *corev1.PodSpec) string {
 		}
 	}
 	return ""
-}
-
-// isPart is true for a resource that is an amount of one device. Schedulers count it device by device, so a node's total says
-// nothing. Slices that a node counts as devices of their own (MIG, NVIDIA's gpu.shared) are not parts.
-func isPart(name corev1.ResourceName) bool {
-	switch string(name) {
-	case "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores",
-		"volcano.sh/gpu-number", "volcano.sh/gpu-memory", "aliyun.com/gpu-mem",
-		"nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores":
-		return true
-	}
-	return false
 }

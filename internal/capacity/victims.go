@@ -324,7 +324,9 @@ func candidateSets(candidates []*Pod) iter.Seq[[]*Pod] {
 func groupAlike(pods []*Pod) [][]*Pod {
 	var all [][]*Pod
 	for _, p := range pods {
-		i := slices.IndexFunc(all, func(class []*Pod) bool { return maps.Equal(class[0].Requests, p.Requests) })
+		i := slices.IndexFunc(all, func(class []*Pod) bool {
+			return maps.Equal(class[0].Requests, p.Requests) && class[0].Parts.SameAs(p.Parts)
+		})
 		if i < 0 {
 			all = append(all, nil)
 			i = len(all) - 1
@@ -344,6 +346,7 @@ func (m *inventory) release(free []int64, p *Pod) {
 	if at, ok := m.index[corev1.ResourcePods]; ok {
 		free[at]++
 	}
+	p.shiftParts(free, len(m.names), 1)
 }
 
 // surplusOf lists the pods' Surplus.

@@ -341,7 +341,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 			claiming = append(claiming, g)
 		}
 		advice, act := a.repack(in, model, claiming, now)
-		a.judgeGrowers(in.growers, model.LimitGrowth(in.growers, claiming), jobs, now)
+		a.judgeGrowers(model, in.growers, model.LimitGrowth(in.growers, claiming), jobs, now)
 		for _, review := range reviews {
 			review.FollowAdvice(advice, act)
 			judged, standing, next := review.Decide()

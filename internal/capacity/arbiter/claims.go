@@ -14,6 +14,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/capacity/devices"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 )
@@ -377,7 +378,7 @@ func (c *collector) readWaiters(pods []*corev1.Pod) []capacity.Waiter {
 		}
 		if kind < 0 {
 			requests := resource.PodRequests(p, resource.PodResourcesOptions{})
-			shape := capacity.ShapeOf(p.Namespace, p.Labels, &p.Spec, requests, c.volumesIn(p.Namespace))
+			shape := capacity.ShapeOf(&p.ObjectMeta, &p.Spec, requests, c.volumesIn(p.Namespace))
 			if len(kinds) == capacity.MostShapes {
 				shape.Unmodelled = capacity.ManyShapes
 			}
@@ -394,6 +395,9 @@ func (c *collector) readWaiters(pods []*corev1.Pod) []capacity.Waiter {
 // differ from pod to pod, and labels count only where a rule about pods may be about them.
 func (m *mirror) askAlike(one, other *corev1.Pod) bool {
 	a, b := &one.Spec, &other.Spec
+	if !devices.AnnotatedAlike(one.Annotations, other.Annotations) {
+		return false
+	}
 	if (m.avoiding > 0 || readsLabels(a)) && !capacity.LookAlike(one.Labels, other.Labels) {
 		return false
 	}

@@ -241,7 +241,7 @@ func (c *collector) waitingSurplus(p *knownPod, job *v1alpha1.ElasticTrainingJob
 
 // boundPod is a pod on its node, of a training or of none, as the model sees it.
 func (c *collector) boundPod(p *knownPod, job *v1alpha1.ElasticTrainingJob, queue string) capacity.Pod {
-	pod := capacity.Pod{Node: p.node, Requests: p.requests, Kin: p.kin}
+	pod := capacity.Pod{Node: p.node, Requests: p.requests, Kin: p.kin, Parts: p.parts}
 	if p.pod.DeletionTimestamp != nil {
 		// It has no Queue: Volcano's plugins do not count terminating pods either.
 		end := p.pod.DeletionTimestamp.Sub(c.now) // The API server has added the grace period to it.

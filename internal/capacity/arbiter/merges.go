@@ -3,6 +3,7 @@ package arbiter
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,7 +84,9 @@ func (m *mirror) mergeUntil(p *knownPod) time.Time {
 }
 
 func (c *collector) mergeShape(job *v1alpha1.MergeJob, i int32) capacity.Shape {
-	return c.admittedShape(job.Namespace, mergepod.LookOf(job), trainingpod.MergeSpec(job, i))
+	return c.admittedShape(metav1.ObjectMeta{
+		Namespace: job.Namespace, Labels: mergepod.LookOf(job), Annotations: job.Spec.Template.Annotations,
+	}, trainingpod.MergeSpec(job, i))
 }
 
 // asksForCeiling is true if it matters whether the merge could ever fit: it is in its pool's queue, could join it, or was set

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/capacity/devices"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -84,6 +85,8 @@ type knownPod struct {
 	requests capacity.Amounts
 	// kin is who the pod is to other pods; nil for one that has ended.
 	kin *capacity.Kin
+	// parts are what it has of its node's devices; nil for nothing.
+	parts *devices.Held
 	// node that it is bound to. ended is true for one that will not run again. standing is its state in its PodGroup.
 	node     string
 	ended    bool
@@ -265,6 +268,7 @@ func readyNode(n *corev1.Node) *capacity.Node {
 	}
 	return &capacity.Node{
 		Name: n.Name, Labels: n.Labels, Taints: taints, Allocatable: capacity.AmountsOf(n.Status.Allocatable),
+		Devices: devices.ReadNode(n.Annotations, n.Status.Allocatable),
 	}
 }
 
@@ -295,6 +299,7 @@ func (m *mirror) readPodSpec(key types.NamespacedName, p *corev1.Pod) *knownPod 
 	if !is.ended {
 		is.thousandths = m.config.AcceleratorsAmong(m.config.Sharing.CountedRequests(p))
 		is.kin, _ = capacity.KinOf(p.Namespace, p.Labels, &p.Spec)
+		is.parts = devices.ReadPod(p)
 		is.requests = capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{}))
 	}
 	if owner := metav1.GetControllerOf(p); owner != nil {

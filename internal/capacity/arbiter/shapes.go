@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -73,7 +74,9 @@ func (c *collector) shapesOf(
 func (c *collector) shapeOf(job *v1alpha1.ElasticTrainingJob, model string, i int32) capacity.Shape {
 	return c.shapes.shapeOf(job, shapeKey{model: model, master: i == 0}, func() capacity.Shape {
 		spec := trainingpod.WorkerSpec(job, c.arbiter.config.Accelerators, model, i)
-		return c.admittedShape(job.Namespace, trainingpod.LookOf(job), spec)
+		return c.admittedShape(metav1.ObjectMeta{
+			Namespace: job.Namespace, Labels: trainingpod.LookOf(job), Annotations: job.Spec.Template.Annotations,
+		}, spec)
 	})
 }
 
@@ -168,12 +171,12 @@ func (s *shapeCache) now() int {
 	return s.version
 }
 
-// admittedShape is the shape that a pod with these labels will have after admission: its RuntimeClass may select nodes, and adds
-// what the runtime itself needs (k8s.io/kubernetes/plugin/pkg/admission/runtimeclass).
-func (c *collector) admittedShape(namespace string, labels map[string]string, spec *corev1.PodSpec) capacity.Shape {
+// admittedShape is the shape that a pod with these labels and annotations will have after admission: its RuntimeClass may select
+// nodes, and adds what the runtime itself needs (k8s.io/kubernetes/plugin/pkg/admission/runtimeclass).
+func (c *collector) admittedShape(of metav1.ObjectMeta, spec *corev1.PodSpec) capacity.Shape {
 	name := ptr.Deref(spec.RuntimeClassName, "")
 	if name == "" {
-		return capacity.ShapeOf(namespace, labels, spec, trainingpod.PodRequests(spec), c.volumesIn(namespace))
+		return capacity.ShapeOf(&of, spec, trainingpod.PodRequests(spec), c.volumesIn(of.Namespace))
 	}
 	class := c.classes[name]
 	if class == nil {
@@ -191,5 +194,5 @@ func (c *collector) admittedShape(namespace string, labels map[string]string, sp
 		maps.Copy(merged.NodeSelector, class.Scheduling.NodeSelector)
 		merged.Tolerations = slices.Concat(spec.Tolerations, class.Scheduling.Tolerations)
 	}
-	return capacity.ShapeOf(namespace, labels, &merged, trainingpod.PodRequests(&merged), c.volumesIn(namespace))
+	return capacity.ShapeOf(&of, &merged, trainingpod.PodRequests(&merged), c.volumesIn(of.Namespace))
 }

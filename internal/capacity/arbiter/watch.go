@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity/devices"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
@@ -155,7 +156,7 @@ func readNode(o any) any {
 			ready = c.Status
 		}
 	}
-	return []any{n.Labels, n.Spec, n.Status.Allocatable, ready}
+	return []any{n.Labels, n.Spec, n.Status.Allocatable, ready, n.Annotations[devices.Registered]}
 }
 
 func readPod(o any) any {

@@ -34,6 +34,7 @@ func StripNode(o any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
 			CreationTimestamp: node.CreationTimestamp, DeletionTimestamp: node.DeletionTimestamp,
+			Annotations: keptOf(node.Annotations, []string{"volcano.sh/node-vgpu-register"}, longestOfNode),
 		},
 		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
 		Status: corev1.NodeStatus{Allocatable: node.Status.Allocatable},
@@ -127,14 +128,10 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 		stripped.Spec.Resources = &corev1.ResourceRequirements{Requests: whole.Requests}
 	}
 	keepLabels(stripped, pod, userLabel)
-	for _, key := range []string{
+	stripped.Annotations = keptOf(pod.Annotations, append([]string{
 		groupNameKey, v1alpha1.AnnotationOwner, v1alpha1.AnnotationProgress, v1alpha1.AnnotationCheckpointRequested,
 		v1alpha1.AnnotationCheckpointDone, userLabel,
-	} {
-		if value, ok := pod.Annotations[key]; ok && len(value) <= longestAnnotation {
-			stripped.Annotations = setKey(stripped.Annotations, key, value)
-		}
-	}
+	}, ofDevices...), longestAnnotation)
 	stripped.Spec.HostNetwork = pod.Spec.HostNetwork
 	keepPorts(stripped.Spec.Containers, pod.Spec.Containers)
 	keepPorts(stripped.Spec.InitContainers, pod.Spec.InitContainers)
@@ -219,6 +216,26 @@ func keepTimes(stripped, pod *corev1.Pod) {
 			})
 		}
 	}
+}
+
+// ofDevices are the annotations of a pod about shared GPUs: which parts it has, and what it asks of them (package devices of
+// internal/capacity).
+var ofDevices = []string{
+	"volcano.sh/vgpu-ids-new", "volcano.sh/vgpu-mode", "volcano.sh/vgpu-podgroup-policy", "nvidia.com/use-gputype",
+	"nvidia.com/nouse-gputype",
+}
+
+// longestOfNode is how long an annotation of a node may be that is kept. Only administrators and device plugins write those.
+const longestOfNode = 16 << 10
+
+// keptOf are those of some annotations that are there and not too long; nil for none.
+func keptOf(annotations map[string]string, keys []string, longest int) (kept map[string]string) {
+	for _, key := range keys {
+		if value, ok := annotations[key]; ok && len(value) <= longest {
+			kept = setKey(kept, key, value)
+		}
+	}
+	return kept
 }
 
 const (
