@@ -221,6 +221,9 @@ const (
 	EventSlowWorker = "SlowWorker"
 	// EventProgressForbidden: the operator may not read the log of worker 0, because component training-progress is not installed.
 	EventProgressForbidden = "ProgressForbidden"
+	// EventLabelsRestored: somebody changed labels or annotations of workers by which they are known, and the operator put them
+	// back.
+	EventLabelsRestored = "LabelsRestored"
 	// EventSized: containers request, or could request, something else than their template says, by what the task used.
 	EventSized = "Sized"
 )

@@ -484,6 +484,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	now := r.now()
 	decision := training.Plan(observed, now)
 	problem := r.apply(ctx, observed, decision)
+	r.restoreMarks(ctx, observed, decision, now)
 	if r.pages.serve(ctx, observed, decision.Pages, now) {
 		decision.RequeueAfter = kube.SoonerOf(decision.RequeueAfter, tellInterval)
 	}

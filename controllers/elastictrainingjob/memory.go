@@ -11,6 +11,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
@@ -29,6 +30,9 @@ type remembered struct {
 	checked   int64
 	checkedOf types.UID
 	problem   string
+	// putBack is what was put back on workers of the job with UID putBackOf.
+	putBack   jobstate.PutBack
+	putBackOf types.UID
 }
 
 type departure struct {
@@ -88,6 +92,7 @@ func (m *memory) unsettled(job *v1alpha1.ElasticTrainingJob, listed map[types.UI
 	var departures []podstate.Departure
 	for _, d := range r.departures {
 		if d.owner == job.UID && !listed[d.UID] {
+			d.Attempt = jobstate.AttemptOf(&job.Status, d.Index, d.UID, d.Attempt)
 			departures = append(departures, d.Departure)
 		}
 	}
@@ -110,6 +115,24 @@ func (m *memory) settle(job types.NamespacedName, known []podstate.Departure) {
 		}
 	}
 	r.departures = kept
+}
+
+// putBackOn is what was put back on workers of the job.
+func (m *memory) putBackOn(job *v1alpha1.ElasticTrainingJob) jobstate.PutBack {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.entryOf(client.ObjectKeyFromObject(job)); r.putBackOf == job.UID {
+		return r.putBack
+	}
+	return jobstate.PutBack{}
+}
+
+// notePutBack notes what was put back on workers of the job.
+func (m *memory) notePutBack(job *v1alpha1.ElasticTrainingJob, now jobstate.PutBack) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.entryOf(client.ObjectKeyFromObject(job))
+	r.putBack, r.putBackOf = now, job.UID
 }
 
 func (m *memory) forget(job types.NamespacedName) {

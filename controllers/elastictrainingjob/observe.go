@@ -50,6 +50,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 	if o.Departures, complete = r.memory.unsettled(job, listed); !complete {
 		return o, false, nil
 	}
+	o.PutBack = r.memory.putBackOn(job)
 	if o.Near, err = r.observeTopology(ctx, job, o.Workers); err != nil {
 		return o, false, err
 	}
@@ -130,6 +131,7 @@ func (r *Reconciler) readWorkers(
 	for i := range pods.Items {
 		listed[pods.Items[i].UID] = true
 		if w, ok := jobstate.WorkerOf(&pods.Items[i]); ok {
+			w.Attempt = jobstate.AttemptOf(&job.Status, w.Index, w.UID, w.Attempt)
 			workers = append(workers, w)
 		}
 	}

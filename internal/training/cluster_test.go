@@ -19,7 +19,24 @@ import (
 // apply carries a decision out, as the controller does, until a request fails.
 func (w *simulator) apply(d *Decision) bool {
 	return w.applyCheckpoint(d) && w.deletePods(d) && w.forceDeletePods(d) && w.createShared(d) && w.applyGroups(d) &&
-		w.createWorkers(d) && w.cleanUp(d)
+		w.createWorkers(d) && w.cleanUp(d) && w.restoreMarks(d)
+}
+
+// restoreMarks gives pods back the marks that they were made with.
+func (w *simulator) restoreMarks(d *Decision) bool {
+	if len(d.RestoreMarks) > 0 {
+		w.o.PutBack = w.o.PutBack.AfterRestoring(w.clock())
+	}
+	for _, r := range d.RestoreMarks {
+		if !w.do(func() {
+			if p := w.worker(r.Index); p != nil && p.UID == r.UID {
+				p.Marks = d.Blueprint.MarksByIndex()(p.Index, podstate.Marks{})
+			}
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // do makes a request to the API server, unless it fails.
@@ -113,6 +130,7 @@ func (w *simulator) createWorkers(d *Decision) bool {
 			w.o.Workers = append(w.o.Workers, podstate.Worker{
 				Index: i, UID: w.uid("pod"), Attempt: d.Blueprint.Attempt.ID(), Phase: corev1.PodPending,
 				Avoids: podstate.AvoidedBy(trainingpod.WorkerSpec(d.Blueprint.Job, nil, "", i)),
+				Marks:  d.Blueprint.MarksByIndex()(i, podstate.Marks{}),
 			})
 		}) {
 			return false

@@ -266,7 +266,12 @@ func loseNode(w *simulator, c chance) string {
 
 // befall lets one thing happen to a worker.
 func befall(w *simulator, c chance, p podstate.Worker) string {
-	switch c.IntN(10) {
+	switch c.IntN(11) {
+	case 10:
+		w.change(p.Index, func(p *podstate.Worker) {
+			p.Marks.Attempt, p.Marks.Part = pick(c, p.Marks.Attempt, "", hostile), pick(c, p.Marks.Part, "gold", "")
+		})
+		return "somebody changes labels"
 	case 9:
 		w.reject(p.Index, pick(c, "UnexpectedAdmissionError", "OutOfcpu", hostile))
 		return "a node rejects a worker"

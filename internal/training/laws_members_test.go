@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
@@ -64,4 +65,13 @@ func podsThatRun(o *jobstate.Observed) int {
 		}
 	}
 	return n
+}
+
+func (m *planned) restoresItsOwn() bool {
+	return (len(m.d.RestoreMarks) == 0 || m.o.PutBack.PauseAt(m.now) <= 0) &&
+		!slices.ContainsFunc(m.d.RestoreMarks, func(r Restored) bool {
+			return len(r.Marks) == 0 || !slices.ContainsFunc(m.o.Workers, func(p podstate.Worker) bool {
+				return p.UID == r.UID && p.Index == r.Index && m.current(&p) && !p.Terminating
+			})
+		})
 }

@@ -52,6 +52,7 @@ var laws = []struct {
 	{"surplus that gave way waits for the cooldown", (*planned).coolsDown},
 	{"no more surplus is created than fits", (*planned).createsWhatFits},
 	{"no checkpoint of before a request answers it", (*planned).asksAnew},
+	{"marks are put back on pods of the attempt alone, and not before their time", (*planned).restoresItsOwn},
 	{"a checkpoint is asked for only while a worker that runs is to leave", (*planned).asksForALeave},
 	{"counters never go down", (*planned).countersRise},
 	{"times never go back, and what happened once stays", (*planned).historyStays},
@@ -486,7 +487,7 @@ func busy(o *jobstate.Observed, d *Decision) string {
 	case len(d.CreateGroups)+len(d.RestoreGroups)+len(d.DeleteGroups) > 0:
 		return "writes its groups"
 	case d.CreateService, d.DeleteService != "", d.WriteHosts != nil, d.CreateSSHKeys, d.CreateNetworkPolicy, d.DeleteJob,
-		d.RequestCheckpoint != nil, d.Pages.Serve != nil, d.Pages.Remove != "":
+		d.RequestCheckpoint != nil, len(d.RestoreMarks) > 0, d.Pages.Serve != nil, d.Pages.Remove != "":
 		return "writes other objects"
 	}
 	return ""

@@ -104,6 +104,7 @@ var runningPhases = []phase{
 	},
 	{"note progress", "a hang is told by the step that is noted here", always((*planner).noteProgress)},
 	{"draw the blueprint", "later phases make their objects from it", always((*planner).drawBlueprint)},
+	{"restore marks", "by its labels others find a worker, and the ledger knows it", always((*planner).restoreMarks)},
 	{"delete strays", "pods of earlier attempts would wait for ever in the rendezvous of theirs", leaves((*leaver).deleteStrays)},
 	{"complete", "once the success policy is met, a worker that ends is no loss", (*planner).completeIfSucceeded},
 	{

@@ -51,6 +51,8 @@ type Decision struct {
 	DeleteService types.UID
 	// RequestCheckpoint asks worker 0 for a checkpoint; nil for none.
 	RequestCheckpoint *CheckpointRequest
+	// RestoreMarks are labels and annotations of workers that somebody changed. It never hinders the training.
+	RestoreMarks []Restored
 	// DeleteJob is true if the time to live of an ended job has passed.
 	DeleteJob bool
 

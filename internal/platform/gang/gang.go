@@ -28,6 +28,9 @@ const (
 	// QueueAnnotation is Volcano's own annotation by which a namespace names its Queue.
 	QueueAnnotation = schedulingv1beta1.QueueNameAnnotationKey
 
+	// GroupAnnotation is Volcano's own annotation by which a pod names its PodGroup.
+	GroupAnnotation = schedulingv1beta1.KubeGroupNameAnnotationKey
+
 	// taskPriority orders the tasks of a group for placement, reversed for eviction (scheduler/api/job_info.go).
 	taskPriority = "volcano.sh/task-priority"
 	// lastCheckpoint is when the training of a group last saved, in RFC 3339, for plugins that choose victims. The key is that of

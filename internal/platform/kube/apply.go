@@ -70,6 +70,33 @@ func (a Applier) Apply(ctx context.Context, key types.NamespacedName, content ma
 	return a.Writes.NoteWrite(key, written)
 }
 
+// PatchMetadata merges labels and annotations into an object. o has its namespace, name and UID: the API server refuses the patch
+// for an object that was created since. A nil value takes a key away. It is no error if the object is gone.
+func (a Applier) PatchMetadata(
+	ctx context.Context, key types.NamespacedName, o *metav1.PartialObjectMetadata, labels, annotations map[string]*string,
+) error {
+	metadata := map[string]any{"uid": o.UID}
+	if len(labels) > 0 {
+		metadata["labels"] = labels
+	}
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	content, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return fmt.Errorf("write labels of %s: %w", o.Name, err)
+	}
+	gvk := o.GroupVersionKind() // The answer may lack it.
+	err = a.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, content), client.FieldOwner(FieldManager))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return a.Writes.NoteVersion(key, gvk, o.ResourceVersion)
+}
+
 // PatchStatus has the status of an object, which was one value, be another. It sends the resource version, so that an operator
 // with an old view overwrites nothing. Neither what is sent nor the answer has more of the object than that: a spec may be large.
 func (a Applier) PatchStatus(ctx context.Context, key types.NamespacedName, object client.Object, was, wanted any) error {

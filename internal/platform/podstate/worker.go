@@ -52,6 +52,8 @@ type Worker struct {
 	FinishedAt metav1.Time
 	// Waiting is why a container does not start: its reason, and what the kubelet says of it.
 	Waiting, WaitingMessage string
+	// Marks are the labels and annotations by which the pod is known; zero for a pod of a merge.
+	Marks Marks
 	// Progress is what the training reported in annotation tideline.io/progress.
 	Progress int64
 	// CheckpointRequested and CheckpointDone are the numbers of the annotations of these names; 0 for none.

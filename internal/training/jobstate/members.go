@@ -23,7 +23,18 @@ func WorkerOf(pod *corev1.Pod) (podstate.Worker, bool) {
 	if !ok {
 		return podstate.Worker{}, false
 	}
-	return podstate.ReadWorker(pod, index), true
+	w := podstate.ReadWorker(pod, index)
+	w.Marks = podstate.MarksOf(pod)
+	return w, true
+}
+
+// AttemptOf is the ID of the attempt that a pod was made for. A label says so, but a user can change it: a pod that the status
+// records as a member is of the attempt in status, whatever its label says.
+func AttemptOf(st *v1alpha1.ElasticTrainingJobStatus, index int32, pod types.UID, labelled string) string {
+	if st.Attempt != nil && memberOf(st.Members, index, pod) != nil {
+		return st.Attempt.ID()
+	}
+	return labelled
 }
 
 // IsToldToLeave is true for a worker that the arbiter named to leave and that the planned status records as evicted.

@@ -40,6 +40,8 @@ type Observed struct {
 	Hosts *Hosts
 	// Workers are the job's pods, in any order.
 	Workers []podstate.Worker
+	// PutBack is what the operator put back on workers lately.
+	PutBack PutBack
 	// Verdict is what the arbiter says of the job.
 	Verdict capacity.Verdict
 	// Turn is what the limits of the profile leave to the job. It is zero until that is decided, and for a profile without limits.

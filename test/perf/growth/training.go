@@ -135,7 +135,7 @@ func (e *elastic) apply(d *training.Decision) bool {
 		e.world.serial++
 		e.o.Workers = append(e.o.Workers, podstate.Worker{
 			Index: i, UID: types.UID(fmt.Sprintf("%s-%d", e.o.Job.Name, e.world.serial)), Attempt: d.Blueprint.Attempt.ID(),
-			Phase: corev1.PodPending,
+			Phase: corev1.PodPending, Marks: d.Blueprint.MarksByIndex()(i, podstate.Marks{}),
 		})
 		changes++
 	}
