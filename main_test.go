@@ -60,6 +60,23 @@ func tideline(t *testing.T, folder string, arguments ...string) (said string, co
 	return stderr.String(), cmd.ProcessState.ExitCode()
 }
 
+// The list of commands says whom each is for.
+func TestCommandsAreListedByWhomTheyAreFor(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = []string{asProgram + "=1"}
+	said, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, others, _ := strings.Cut(string(said), "Additional Commands:\n")
+	others, _, _ = strings.Cut(others, "\n\n")
+	var names []string
+	for line := range strings.Lines(others) {
+		names = append(names, strings.Fields(line)[0])
+	}
+	NewWithT(t).Expect(names).To(ConsistOf("completion", "help", "version"), "which are for everybody")
+}
+
 // What users write stands in values and errors of the log, and forges no line of it in any format.
 func TestWhatUsersWriteForgesNoLineOfTheLog(t *testing.T) {
 	const hostile = "\x1b[2J\r\n{\"level\":\"error\",\"msg\":\"forged\"}\n2026-11-20T20:00:00Z\tERROR\tforged\x00"

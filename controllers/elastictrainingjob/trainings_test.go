@@ -394,6 +394,47 @@ func registryOf(t *testing.T, c prometheus.Collector) *prometheus.Registry {
 	return registry
 }
 
+// TestSeriesOfATraining: whatever a training reports, and however often, it has the number of series that docs/security.md names.
+func TestSeriesOfATraining(t *testing.T) {
+	g, s := NewWithT(t), newStage(t)
+	c := newClock()
+	s.trainings.now = func() time.Time { return c.now }
+	s.open = func(ctx context.Context, _, _, _ string, _ time.Time) (io.ReadCloser, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	s.look("a")
+	series := func() (of []string) {
+		families, err := registryOf(t, s.trainings).Gather()
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, family := range families {
+			for _, m := range family.GetMetric() {
+				for _, label := range m.GetLabel() {
+					if label.GetName() == "name" {
+						of = append(of, family.GetName())
+					}
+				}
+			}
+		}
+		return of
+	}
+	f := s.jobs[client.ObjectKeyFromObject(s.job)]
+	for i := range int64(50) {
+		c.pass(10 * time.Second)
+		g.Expect(f.meter.NoteReport(progress.Report{
+			Step: i, Total: 100, Checkpoint: i, Phase: progress.PhaseTrain, Slowest: progress.Slowest{Worker: int32(i / 10), Slowness: 2},
+		}, c.now, c.now)).To(Succeed())
+	}
+	g.Expect(series()).To(ConsistOf("tideline_training_goodput_ratio", "tideline_training_progress_ratio",
+		"tideline_training_steps_per_second", "tideline_training_left_seconds", "tideline_training_straggler_slowness",
+		"tideline_training_stalled"))
+	page, err := os.ReadFile("../../docs/security.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(page)).To(ContainSubstring("six per training with `spec.progress`"))
+	s.forget(client.ObjectKeyFromObject(s.job))
+	g.Expect(series()).To(BeEmpty(), "the job is gone")
+}
+
 // TestThePageListsMetricsOfTrainings: docs/metrics.md has a row for each.
 func TestThePageListsMetricsOfTrainings(t *testing.T) {
 	page, err := os.ReadFile("../../docs/metrics.md")

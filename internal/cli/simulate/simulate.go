@@ -90,7 +90,7 @@ func Command(connection *cli.Connection) *cobra.Command {
 	connection.AddFlags(cmd)
 	connection.AddNamespaceFlag(cmd)
 	output.AddFlag(cmd)
-	return cmd
+	return cli.ForJobs(cmd)
 }
 
 // warnings keeps what the API server says beside its answers.

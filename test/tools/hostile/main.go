@@ -42,6 +42,8 @@ var (
 	testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`")
 	file     = regexp.MustCompile(`\]\(\.\./([\w/]+_test\.go)\)`)
 	declared = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	// headOfWays begins a table with a way in each row. Its last cell names the tests.
+	headOfWays = regexp.MustCompile(`^\| (tries to|who \| is trusted with|attacker \| what holds) \|`)
 )
 
 func main() {
@@ -68,9 +70,9 @@ func run(scenarios bool, only string) (contained bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	passed := map[string]bool{}
+	outcomes := map[string]outcome{}
 	if only == "" {
-		if err := runTests(ways, packages, passed); err != nil {
+		if err := runTests(ways, packages, outcomes); err != nil {
 			return false, err
 		}
 	}
@@ -81,51 +83,56 @@ func run(scenarios bool, only string) (contained bool, err error) {
 			continue
 		}
 		if only == "" {
-			passed[path] = runFile(path)
+			outcomes[path] = outcomeOf(runFile(path))
 		}
 	}
 	for _, folder := range slices.Sorted(maps.Keys(folders)) {
 		if scenarios && (only == "" || folder == only) {
-			if err := runScenarios(folder, folders[folder], passed); err != nil {
+			if err := runScenarios(folder, folders[folder], outcomes); err != nil {
 				return false, err
 			}
 		}
 	}
 	fmt.Println("What docs/security.md says that an attacker may try:")
 	all := scenarios && only == ""
-	contained = judge(rows, passed, all)
+	contained = judge(rows, outcomes, all)
 	fmt.Println("\nWays in which one user can hurt others, by number:")
-	return judge(numbered, passed, all) && contained, nil
+	return judge(numbered, outcomes, all) && contained, nil
 }
 
 // judge prints a line for each way, and tells whether none gets through.
-func judge(ways []way, passed map[string]bool, scenarios bool) (contained bool) {
+func judge(ways []way, outcomes map[string]outcome, scenarios bool) (contained bool) {
 	contained = true
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	defer func() { _ = out.Flush() }()
 	for _, w := range ways {
-		verdict, ran := w.verdict(passed, scenarios)
-		contained = contained && (ran > 0 || !scenarios) && !strings.HasPrefix(verdict, through)
+		verdict, ran := w.verdict(outcomes, scenarios)
+		contained = contained && (ran > 0 || !scenarios) && !strings.HasPrefix(verdict, through) && !strings.HasPrefix(verdict, untried)
 		_, _ = fmt.Fprintf(out, "%s\t%.90s\t%d tests\t%s\n", w.number, w.tries, ran, verdict)
 	}
 	return contained
 }
 
-// through begins the verdict on what gets through.
-const through = "GETS THROUGH: "
+// through begins the verdict on what gets through, and untried that on what this machine cannot try.
+const through, untried = "GETS THROUGH: ", "not tried, for skipped here: "
 
 // verdict is what became of a way, and how many tests and files of scenarios tried it.
-func (w way) verdict(passed map[string]bool, scenarios bool) (verdict string, ran int) {
+func (w way) verdict(outcomes map[string]outcome, scenarios bool) (verdict string, ran int) {
+	lacking := ""
 	for _, what := range slices.Concat(w.tests, w.scenarios) {
-		switch ok, known := passed[what]; {
-		case !known && !scenarios:
-		case !ok:
-			return through + what, ran
-		default:
+		switch o := outcomes[what]; {
+		case o == ok:
 			ran++
+		case o == skipped:
+			lacking = untried + what
+		case o == notRun && !scenarios:
+		default:
+			return through + what, ran
 		}
 	}
 	switch {
+	case lacking != "":
+		return lacking, ran
 	case ran == 0:
 		return "not tried", 0
 	case w.refused:
@@ -142,12 +149,12 @@ func waysOf(page string) []way {
 	for lines.Scan() {
 		cells := strings.Split(strings.Trim(lines.Text(), "| "), " | ")
 		switch {
-		case strings.HasPrefix(lines.Text(), "| tries to |") || strings.HasPrefix(lines.Text(), "| who | is trusted with |"):
+		case headOfWays.MatchString(lines.Text()):
 			inTable = true
 		case !strings.HasPrefix(lines.Text(), "|"):
 			inTable = false
-		case inTable && len(cells) >= 3 && !strings.HasPrefix(cells[0], "---"):
-			w := way{tries: cells[0], refused: strings.Contains(cells[1], "refuse")}
+		case inTable && !strings.HasPrefix(cells[0], "---"):
+			w := way{tries: cells[0], refused: len(cells) > 2 && strings.Contains(cells[1], "refuse")}
 			for _, match := range testName.FindAllStringSubmatch(cells[len(cells)-1], -1) {
 				w.tests = append(w.tests, match[1])
 			}
@@ -170,9 +177,9 @@ func namesOf(ways []way, of func(way) []string) []string {
 	return slices.Compact(names)
 }
 
-// findTests finds the packages of all tests of the root module.
-func findTests() (map[string]string, error) {
-	packages := map[string]string{}
+// findTests finds the packages of all tests of the root module. A name may be in several.
+func findTests() (map[string][]string, error) {
+	packages := map[string][]string{}
 	for _, root := range []string{".", "api", "controllers", "internal", "test/project", "test/cluster", "test/testutil"} {
 		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() && root == "." && path != "." {
@@ -183,7 +190,7 @@ func findTests() (map[string]string, error) {
 			}
 			content, err := os.ReadFile(path)
 			for _, match := range declared.FindAllSubmatch(content, -1) {
-				packages[string(match[1])] = "./" + filepath.Dir(path)
+				packages[string(match[1])] = append(packages[string(match[1])], "./"+filepath.Dir(path))
 			}
 			return err
 		})
@@ -201,17 +208,42 @@ func skipFolder(err error) error {
 	return fs.SkipDir
 }
 
-// runTests runs the Go tests that are named, package by package, and notes which passed.
-func runTests(ways []way, packages map[string]string, passed map[string]bool) error {
+// outcome is what became of a test, or of all that have its name.
+type outcome int
+
+const (
+	notRun outcome = iota
+	// skipped lacked something on this machine, or failed nowhere and was skipped in one of its packages.
+	skipped
+	ok
+	failed
+)
+
+// and is the outcome of two tests of one name: the worse one.
+func (o outcome) and(other outcome) outcome {
+	switch {
+	case o == failed || other == failed:
+		return failed
+	case o == skipped || other == skipped:
+		return skipped
+	}
+	return max(o, other)
+}
+
+// runTests runs the Go tests that are named, package by package, and notes what became of them. A name that several packages have
+// is run in each.
+func runTests(ways []way, packages map[string][]string, outcomes map[string]outcome) error {
 	by := map[string][]string{}
 	for _, name := range namesOf(ways, func(w way) []string { return w.tests }) {
-		folder, known := packages[name]
-		if !known {
+		if len(packages[name]) == 0 {
 			return fmt.Errorf("there is no test %s", name)
 		}
-		by[folder] = append(by[folder], name)
+		for _, folder := range packages[name] {
+			by[folder] = append(by[folder], name)
+		}
 	}
-	for folder, names := range by {
+	for _, folder := range slices.Sorted(maps.Keys(by)) {
+		names := by[folder]
 		args := []string{"test", "-count=1", "-json", "-run=^(" + strings.Join(names, "|") + ")$", folder}
 		cmd := exec.CommandContext(context.Background(), "go", args...)
 		if strings.HasPrefix(folder, "./test/project") { // a module of its own
@@ -219,18 +251,45 @@ func runTests(ways []way, packages map[string]string, passed map[string]bool) er
 		}
 		cmd.Stderr = os.Stderr
 		out, _ := cmd.Output() // what failed is among the events
-		events := json.NewDecoder(bytes.NewReader(out))
-		for events.More() {
-			var event struct{ Action, Test string }
-			if err := events.Decode(&event); err != nil {
-				return err
-			}
-			if event.Action == "pass" && slices.Contains(names, event.Test) {
-				passed[event.Test] = true
-			}
+		if err := noteEvents(out, names, outcomes); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// noteEvents notes what `go test -json` says of tests of these names. One without an event did not come to its end.
+func noteEvents(events []byte, names []string, outcomes map[string]outcome) error {
+	here := map[string]outcome{}
+	for _, name := range names {
+		here[name] = failed
+	}
+	for decoder := json.NewDecoder(bytes.NewReader(events)); decoder.More(); {
+		var event struct{ Action, Test string }
+		if err := decoder.Decode(&event); err != nil {
+			return err
+		}
+		if !slices.Contains(names, event.Test) {
+			continue
+		}
+		switch event.Action {
+		case "pass":
+			here[event.Test] = ok
+		case "skip":
+			here[event.Test] = skipped
+		}
+	}
+	for name, o := range here {
+		outcomes[name] = outcomes[name].and(o)
+	}
+	return nil
+}
+
+func outcomeOf(passed bool) outcome {
+	if passed {
+		return ok
+	}
+	return failed
 }
 
 // runFile runs all tests that a file declares.
@@ -255,8 +314,8 @@ func runFile(path string) bool {
 // alone are the folders whose scenarios follow one another, because they share the whole cluster.
 var alone = []string{"profile", "order", "sharing", "sizing", "report"}
 
-// runScenarios runs files of scenarios of a folder on one cluster, and notes those all of whose specs passed.
-func runScenarios(folder string, files []string, passed map[string]bool) error {
+// runScenarios runs files of scenarios of a folder on one cluster, and notes what became of each.
+func runScenarios(folder string, files []string, outcomes map[string]outcome) error {
 	dir, err := os.MkdirTemp("", "tideline-hostile-")
 	if err != nil {
 		return err
@@ -281,24 +340,24 @@ func runScenarios(folder string, files []string, passed map[string]bool) error {
 		err = json.Unmarshal(content, &reports)
 	}
 	for _, report := range reports {
-		noteSpecs(folder, files, report.SpecReports, passed)
+		noteSpecs(folder, files, report.SpecReports, outcomes)
 	}
 	return err
 }
 
-// noteSpecs notes the files of which a spec ran and none failed.
-func noteSpecs(folder string, files []string, specs types.SpecReports, passed map[string]bool) {
-	ran, failed := map[string]bool{}, map[string]bool{}
+// noteSpecs notes files as passed in which a spec ran and none failed.
+func noteSpecs(folder string, files []string, specs types.SpecReports, outcomes map[string]outcome) {
+	ran, broken := map[string]bool{}, map[string]bool{}
 	for i := range specs {
 		s := &specs[i]
 		for _, at := range append(slices.Clone(s.ContainerHierarchyLocations), s.LeafNodeLocation) {
 			file := filepath.Base(at.FileName)
 			ran[file] = ran[file] || s.State == types.SpecStatePassed && s.LeafNodeType == types.NodeTypeIt
-			failed[file] = failed[file] || s.State.Is(types.SpecStateFailureStates)
+			broken[file] = broken[file] || s.State.Is(types.SpecStateFailureStates)
 		}
 	}
 	for _, file := range files {
-		passed[filepath.Join(folder, file)] = ran[file] && !failed[file]
+		outcomes[filepath.Join(folder, file)] = outcomeOf(ran[file] && !broken[file])
 	}
 }
 

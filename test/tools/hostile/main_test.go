@@ -15,7 +15,11 @@ func TestWaysOfAPage(t *testing.T) {
 	const page = `
 | attacker | what holds |
 |---|---|
-| a reader | nothing (` + "`TestNot`" + `) |
+| a reader | nothing (` + "`TestNot`, [d](../test/d_test.go)" + `) |
+
+| somebody | may |
+|---|---|
+| a reader | read (` + "`TestRead`" + `) |
 
 | tries to | is stopped by | tests |
 |---|---|---|
@@ -23,13 +27,15 @@ func TestWaysOfAPage(t *testing.T) {
 | write | the schema refuses it | ` + "`FuzzC`, `TestB`" + ` |
 `
 	want := []way{
+		{tries: "a reader", tests: []string{"TestNot"}, scenarios: []string{"test/d_test.go"}},
 		{tries: "read", tests: []string{"TestB"}, scenarios: []string{"test/integration/a_test.go"}},
 		{tries: "write", refused: true, tests: []string{"FuzzC", "TestB"}},
 	}
 	if got := waysOf(page); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v", got)
 	}
-	if got := namesOf(want, func(w way) []string { return w.tests }); !reflect.DeepEqual(got, []string{"FuzzC", "TestB"}) {
+	got := namesOf(want, func(w way) []string { return w.tests })
+	if !reflect.DeepEqual(got, []string{"FuzzC", "TestB", "TestNot"}) {
 		t.Errorf("%v", got)
 	}
 }
@@ -57,7 +63,7 @@ func TestEveryWayHasItsTests(t *testing.T) {
 			t.Errorf("%s %s: no test", w.number, w.tries)
 		}
 		for _, name := range w.tests {
-			if packages[name] == "" {
+			if len(packages[name]) == 0 {
 				t.Errorf("%s %s: there is no %s", w.number, w.tries, name)
 			}
 		}
@@ -74,18 +80,43 @@ func TestEveryWayHasItsTests(t *testing.T) {
 }
 
 func TestVerdicts(t *testing.T) {
-	passed := map[string]bool{"TestA": true, "TestB": false, "f_test.go": true}
+	outcomes := map[string]outcome{"TestA": ok, "TestB": failed, "TestC": skipped, "f_test.go": ok}
 	for want, w := range map[string]way{
 		"contained": {tests: []string{"TestA"}, scenarios: []string{"f_test.go"}}, "refused": {refused: true, tests: []string{"TestA"}},
-		through + "TestB": {tests: []string{"TestA", "TestB"}}, through + "other_test.go": {scenarios: []string{"other_test.go"}},
-		"not tried": {},
+		through + "TestB":         {tests: []string{"TestA", "TestC", "TestB"}},
+		through + "other_test.go": {scenarios: []string{"other_test.go"}},
+		untried + "TestC":         {tests: []string{"TestC", "TestA"}}, "not tried": {},
 	} {
-		if got, _ := w.verdict(passed, true); got != want {
+		if got, _ := w.verdict(outcomes, true); got != want {
 			t.Errorf("%s, not %s", got, want)
 		}
 	}
-	if got, _ := (way{scenarios: []string{"other_test.go"}}).verdict(passed, false); got != "not tried" {
+	if got, _ := (way{scenarios: []string{"other_test.go"}}).verdict(outcomes, false); got != "not tried" {
 		t.Error(got)
+	}
+	for want, w := range map[bool]way{true: {tests: []string{"TestA"}}, false: {tests: []string{"TestA", "TestC"}}} {
+		if got := judge([]way{w}, outcomes, true); got != want {
+			t.Errorf("%v: %t", w.tests, got)
+		}
+	}
+}
+
+func TestEventsOfTests(t *testing.T) {
+	outcomes := map[string]outcome{}
+	names := []string{"TestA", "TestB", "TestC", "TestD"}
+	for _, events := range []string{
+		`{"Action":"pass","Test":"TestA"}{"Action":"pass","Test":"TestB"}{"Action":"skip","Test":"TestC"}` +
+			`{"Action":"pass","Test":"TestD"}{"Action":"fail","Test":"TestA/x"}{"Action":"pass"}`,
+		`{"Action":"pass","Test":"TestA"}{"Action":"fail","Test":"TestB"}{"Action":"pass","Test":"TestC"}` +
+			`{"Action":"run","Test":"TestD"}`,
+	} {
+		if err := noteEvents([]byte(events), names, outcomes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]outcome{"TestA": ok, "TestB": failed, "TestC": skipped, "TestD": failed}
+	if !reflect.DeepEqual(outcomes, want) {
+		t.Errorf("%v: a name is as good as the worst of its packages", outcomes)
 	}
 }
 
@@ -96,14 +127,14 @@ func TestSpecsOfFiles(t *testing.T) {
 			ContainerHierarchyLocations: []types.CodeLocation{{FileName: "/x/" + container}},
 		}
 	}
-	passed := map[string]bool{}
+	outcomes := map[string]outcome{}
 	noteSpecs("f", []string{"a_test.go", "b_test.go", "c_test.go"}, types.SpecReports{
 		spec("a_test.go", "all_test.go", types.SpecStatePassed), spec("a_test.go", "all_test.go", types.SpecStateSkipped),
 		spec("b_test.go", "all_test.go", types.SpecStatePassed), spec("b_test.go", "all_test.go", types.SpecStatePanicked),
 		spec("c_test.go", "all_test.go", types.SpecStateSkipped),
-	}, passed)
-	want := map[string]bool{"f/a_test.go": true, "f/b_test.go": false, "f/c_test.go": false}
-	if !reflect.DeepEqual(passed, want) {
-		t.Errorf("%v", passed)
+	}, outcomes)
+	want := map[string]outcome{"f/a_test.go": ok, "f/b_test.go": failed, "f/c_test.go": failed}
+	if !reflect.DeepEqual(outcomes, want) {
+		t.Errorf("%v", outcomes)
 	}
 }
