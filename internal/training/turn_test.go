@@ -87,6 +87,11 @@ func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 			g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/QuotaExceeded"))
 			g.Expect(w.status().Message).To(Equal("3 of 4 workers ready. Cannot grow: the limits of profile ads allow it 1 worker " +
 				"beyond its core now. It grows by itself once they allow more."))
+			w.o.Turn.Capped = &admission.Blocked{Limit: limit, User: "alice", Used: 3000, Behind: admission.Key{
+				NamespacedName: types.NamespacedName{Namespace: "ads", Name: "x"},
+			}}
+			g.Expect(w.trains().status().Message).To(Equal("3 of 4 workers ready. Cannot grow: alice may hold at most 4 nvidia.com/gpu " +
+				"(profile ads) and holds 3 nvidia.com/gpu; ads/x waits for the rest."))
 			w.o.Turn.Surplus = 2
 			g.Expect(w.trains().indices()).To(Equal([]int32{0, 1, 2, 3}))
 		})

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
 func TestAllWhoWaitWriteMereFiguresOnceASecondTogether(t *testing.T) {
@@ -47,4 +48,17 @@ func TestFiguresAreToldAlthoughTheClockWasSetBack(t *testing.T) {
 	g.Expect(b.replace(figures(2), now.Add(time.Second))).To(BeEmpty())
 	g.Expect(b.replace(figures(2), now.Add(-time.Hour))).To(HaveLen(1))
 	g.Expect(b.replace(figures(3), now.Add(-time.Hour))).To(BeEmpty(), "and not at each look")
+}
+
+// Who holds how much changes with every job of a user, and says nothing of how far this one may grow.
+func TestWhatCapsAJobWakesItAsFiguresDo(t *testing.T) {
+	g := NewWithT(t)
+	b := newBoard(soonTurn)
+	board := func(surplus int32, used int64) map[types.NamespacedName]admission.Turn {
+		return map[types.NamespacedName]admission.Turn{key("ctr"): {Surplus: surplus, Capped: &admission.Blocked{Used: used}}}
+	}
+	b.replace(board(1, 1), now)
+	g.Expect(b.replace(board(1, 2), now.Add(time.Second))).To(BeEmpty())
+	g.Expect(b.replace(board(1, 2), now.Add(figuresInterval))).To(HaveLen(1))
+	g.Expect(b.replace(board(2, 2), now.Add(figuresInterval+time.Second))).To(HaveLen(1))
 }

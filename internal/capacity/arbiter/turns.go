@@ -37,6 +37,7 @@ func (a *Arbiter) MergeTurn(job types.NamespacedName) admission.Turn {
 
 // soonTurn is the part of a turn that wakes a job at once.
 func soonTurn(t admission.Turn) admission.Turn {
+	t.Capped = nil // It is words alone: Surplus says how far the job may grow.
 	if b := t.Blocked; b != nil {
 		t.Blocked = &admission.Blocked{Limit: b.Limit, Never: b.Never, Leaving: b.Leaving, Place: min(b.Place, farPlace)}
 	}

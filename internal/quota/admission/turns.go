@@ -116,6 +116,8 @@ type Turn struct {
 	Admitted bool
 	// Surplus is how many workers beyond its core it may have in all.
 	Surplus int32
+	// Capped is the limit that keeps a training from more surplus; nil if it has all that it wants, or something else keeps it.
+	Capped *Blocked
 	// Blocked is what it waits for; nil for a job that is admitted.
 	Blocked *Blocked
 	// GiveUp are surplus workers that must leave, and For is the job that gets their room.
@@ -161,8 +163,8 @@ type table struct {
 	last    map[slot]Key
 	waiting map[slot]int32
 	turns   map[Key]Turn
-	// kept are the limits at which what is free is kept for the first in line.
-	kept map[slot]bool
+	// kept are the limits at which what is free is kept for the first in line, and who that is.
+	kept map[slot]Key
 	// leaving are the surplus workers that were chosen to make room.
 	leaving map[types.UID]bool
 }
@@ -176,7 +178,7 @@ func AdmitJobs(
 	t := &table{
 		limits: limits, used: map[slot]int64{}, coming: map[slot]int64{}, unseen: map[slot]int64{},
 		last: map[slot]Key{}, waiting: map[slot]int32{},
-		turns: make(map[Key]Turn, len(claimants)), leaving: map[types.UID]bool{}, kept: map[slot]bool{},
+		turns: make(map[Key]Turn, len(claimants)), leaving: map[types.UID]bool{}, kept: map[slot]Key{},
 	}
 	all := slices.Clone(claimants)
 	slices.SortFunc(all, func(a, b Claimant) int { return limits.Order.compare(&a, &b, now) })
@@ -337,7 +339,9 @@ func (t *table) decideStart(c *Claimant, all []Claimant, now time.Time) {
 	served := t.canBeServed(short, may)
 	b.Leaving = t.makeRoom(c, short, may)
 	for _, s := range short {
-		t.kept[s.slot] = t.kept[s.slot] || served
+		if served {
+			t.kept[s.slot] = c.Job
+		}
 		t.last[s.slot] = c.Job
 		t.waiting[s.slot]++
 	}
@@ -453,8 +457,8 @@ func (t *table) decideGrowth(c *Claimant, granted Grant, now time.Time) {
 		more = 0
 	}
 	// A used-up budget takes nothing away, but lets nothing grow.
-	if h, _ := t.limits.FirstExceeded(c.User); h != nil && c.Accelerated {
-		more = 0
+	if h, used := t.limits.FirstExceeded(c.User); h != nil && c.Accelerated && more > 0 {
+		more, turn.Capped = 0, &Blocked{Limit: *h, User: c.User, Used: used}
 	}
 	for i, l := range t.limits.All {
 		each := l.limitedAmount(c.Worker, c.Model)
@@ -462,14 +466,18 @@ func (t *table) decideGrowth(c *Claimant, granted Grant, now time.Time) {
 			continue
 		}
 		at := t.slotFor(i, c.User)
-		left := l.Max - t.used[at]
+		used := t.used[at]
 		if l.Scope == ScopeJob {
-			left = l.Max - l.limitedAmount(c.Core, c.Model) - cappedProduct(each, int64(counted))
+			used = l.limitedAmount(c.Core, c.Model) + cappedProduct(each, int64(counted))
 		}
-		if t.kept[at] || c.Job.Merge && t.waiting[at] > 0 { // Pods of a run do not give way to whoever waits.
+		left, first := l.Max-used, t.kept[at]
+		if first != (Key{}) || c.Job.Merge && t.waiting[at] > 0 { // Pods of a run do not give way to whoever waits.
 			left = 0
 		}
-		more = min(more, max(left, 0)/each)
+		if most := max(left, 0) / each; most < more {
+			more, turn.Capped = most, &Blocked{Limit: l, User: c.User, Used: used, Behind: first}
+			turn.Capped.Used += cappedProduct(each, most)
+		}
 	}
 	t.bookAmounts(t.used, c, multiplyAmounts(c.Worker, int32(more)), c.Model, ScopeUser)
 	// The job is told the full number only while it may act on it. After Validity it is told what exists, although the grant counts
@@ -479,5 +487,8 @@ func (t *table) decideGrowth(c *Claimant, granted Grant, now time.Time) {
 		told = counted + int32(more)
 	}
 	turn.Surplus = told - int32(len(turn.GiveUp))
+	if c.Job.Merge {
+		turn.Capped = nil // A run has all its pods from its beginning, and says nothing of more.
+	}
 	t.turns[c.Job] = turn
 }

@@ -81,6 +81,9 @@ func (d *description) whyNotLarger() (reason, message string) {
 		return reason, ". " + d.sayWorth()
 	}
 	if most := d.Growth().SurplusAllowance(); d.Maximum-d.Minimum > most && d.Full {
+		if d.IsAdmitted() && d.Turn.Capped != nil {
+			return v1alpha1.ReasonQuotaExceeded, ". Cannot grow: " + d.Turn.Capped.DescribeCap(d.Profile.Name)
+		}
 		return v1alpha1.ReasonQuotaExceeded, fmt.Sprintf(
 			". Cannot grow: the limits of profile %s allow it %s beyond its core now. It grows by itself once they allow more.",
 			d.Profile.Name, CountWorkers(most))
