@@ -6,6 +6,9 @@ const (
 	// ConditionMailed is True once all who are to get the last report by mail have got it, and False while some have not, or will
 	// not; absent without recipients.
 	ConditionMailed = "Mailed"
+	// ConditionDirectoryFaulty is present and True while entries of the directory are left out, because they are wrong: addresses
+	// that are none, and leaders who cannot be any. While the directory cannot be read it stays as it was.
+	ConditionDirectoryFaulty = "DirectoryFaulty"
 )
 
 // Reasons of a CostReport that no job has.
@@ -22,6 +25,8 @@ const (
 	ReasonInvalidPriceList = "InvalidPriceList"
 	// ReasonInvalidDirectory: the directory cannot be read, or spec.directoryRef names none.
 	ReasonInvalidDirectory = "InvalidDirectory"
+	// ReasonEntriesLeftOut: the directory has entries that are wrong, which are left out.
+	ReasonEntriesLeftOut = "EntriesLeftOut"
 	// ReasonNoLedger: the operator keeps no ledger, which reports need.
 	ReasonNoLedger = "NoLedger"
 	// ReasonAllMailed: every mail was accepted.

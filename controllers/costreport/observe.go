@@ -181,7 +181,7 @@ func (r *Reconciler) observeDirectory(ctx context.Context, v *view) error {
 		Reason: v1alpha1.ReasonInvalidDirectory, Stalled: true, Message: "spec.directoryRef: " + missing,
 	}
 	if missing == "" {
-		if v.people, _, err = mail.ParseDirectory([]byte(text)); err == nil {
+		if v.people, v.observed.Directory, err = mail.ParseDirectory([]byte(text)); err == nil {
 			return nil
 		}
 		obstacle.Message = fmt.Sprintf("ConfigMap %s, key %s: %v.", ref.Name, peopleKey, err)

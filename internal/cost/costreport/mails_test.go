@@ -2,10 +2,13 @@ package costreport
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost/delivery"
@@ -93,6 +96,28 @@ func TestMailsOfASuspendedReportAreTriedAgain(t *testing.T) {
 	o := Observed{Report: r, Kept: []Kept{kept("09 09:00", 1)}, Mails: mailsOf(ledger.DeliveryDeferred)}
 	g.Expect(planned(o, at("09 10:00")).Again).To(BeTemporally("==", at("09 10:01")))
 	g.Expect(planned(o, at("09 10:01")).Mails.Begin).To(BeTrue())
+}
+
+// What is wrong in the directory is left out, and somebody must be told.
+func TestWhatIsWrongInTheDirectoryIsTold(t *testing.T) {
+	g := NewWithT(t)
+	o := Observed{Report: weekly(), Kept: []Kept{kept("09 09:00", 1)}}
+	said := func() *metav1.Condition {
+		o.Report.Status = planned(o, at("10 00:00")).Status
+		return meta.FindStatusCondition(o.Report.Status.Conditions, v1alpha1.ConditionDirectoryFaulty)
+	}
+	g.Expect(said()).To(BeNil())
+	o.Directory = []string{`user "me": leader "me" is that user`, `user "one": mail "x" is no address`}
+	g.Expect(said()).To(HaveValue(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonEntriesLeftOut),
+		HaveField("Message", `Tideline goes on without these entries of the directory: user "me": leader "me" is that user; `+
+			`user "one": mail "x" is no address.`))))
+	was := said()
+	o.Directory, o.MailUnknown = nil, true
+	g.Expect(said()).To(Equal(was), "while the directory cannot be read, what was known of it stays")
+	o.MailUnknown, o.Directory = false, slices.Repeat([]string{"wrong"}, 7)
+	g.Expect(said().Message).To(HaveSuffix("wrong; wrong; wrong; wrong; wrong. There are 2 more."))
+	o.Directory = nil
+	g.Expect(said()).To(BeNil())
 }
 
 // Without a directory the recipients are unknown, and the status of mails stays.

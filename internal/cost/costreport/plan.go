@@ -32,6 +32,9 @@ type Observed struct {
 	LedgerVolatile string
 	// UseUnasked is true if no Prometheus is asked what was used, so that no report can tell.
 	UseUnasked bool
+	// Directory is what was left out of the directory because it is wrong, each in one sentence without a full stop. Nothing is
+	// known of it while MailUnknown or Unknown is true.
+	Directory []string
 	// Mails are those of the last one; nil where it has no recipients. MailUnknown is true while the obstacle hides them.
 	Mails       *Mails
 	MailUnknown bool

@@ -2,6 +2,7 @@ package costreport
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,7 @@ func (p *planner) writeStatus() {
 	p.setSuspended(w)
 	p.setMailed(w)
 	p.setLedgerVolatile(w)
+	p.setDirectoryFaulty(w)
 	w.RestoreTransitionTimes(p.o.Report.Status.Conditions)
 }
 
@@ -184,6 +186,27 @@ func (p *planner) setLedgerVolatile(w conditions.Writer) {
 	}
 	w.Set(v1alpha1.ConditionLedgerVolatile, metav1.ConditionTrue, v1alpha1.ReasonLostWithPod,
 		p.o.LedgerVolatile+" Reports, and what they are made from, are lost with it.")
+}
+
+// mostFaults is how many faults of the directory are named.
+const mostFaults = 5
+
+// setDirectoryFaulty is for a report whose directory has entries that were left out.
+func (p *planner) setDirectoryFaulty(w conditions.Writer) {
+	wrong := p.o.Directory
+	if p.o.Unknown || p.o.MailUnknown {
+		return
+	}
+	if len(wrong) == 0 {
+		w.Remove(v1alpha1.ConditionDirectoryFaulty)
+		return
+	}
+	more := ""
+	if n := len(wrong) - mostFaults; n > 0 {
+		wrong, more = wrong[:mostFaults], fmt.Sprintf(" There are %d more.", n)
+	}
+	w.Set(v1alpha1.ConditionDirectoryFaulty, metav1.ConditionTrue, v1alpha1.ReasonEntriesLeftOut, fmt.Sprintf(
+		"Tideline goes on without these entries of the directory: %s.%s", strings.Join(wrong, "; "), more))
 }
 
 func waitingReports(due []time.Time) string {

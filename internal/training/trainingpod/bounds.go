@@ -47,12 +47,19 @@ func CheckWeight(template *corev1.PodTemplateSpec) field.ErrorList {
 }
 
 // CheckDevices returns an error for each device, or other extended resource, that a container requests without a limit of the
-// same amount: the API server would refuse the pods.
+// same amount, for which the API server would refuse the pods, and for each part of a device that is larger than a device.
 func CheckDevices(template *corev1.PodTemplateSpec) field.ErrorList {
 	var all field.ErrorList
 	check := func(at *field.Path, containers []corev1.Container) {
 		for i := range containers {
 			r := &containers[i].Resources
+			for _, name := range perCent {
+				if asked := r.Limits[name]; asked.CmpInt64(100) > 0 {
+					all = append(all, field.Invalid(at.Index(i).Child("resources", "limits").Key(string(name)), asked.String(),
+						"must be at most 100, because it is per cent of each device, and no device has more: lower it, or ask for more devices "+
+							"by volcano.sh/vgpu-number"))
+				}
+			}
 			for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 				asked, limit := r.Requests[name], r.Limits[name]
 				if isExtended(name) && asked.Cmp(limit) != 0 {
@@ -69,6 +76,9 @@ func CheckDevices(template *corev1.PodTemplateSpec) field.ErrorList {
 }
 
 // isExtended tells whether a resource is of a device plugin, or of whoever else adds to what Kubernetes itself knows.
+// perCent are resources of Volcano's vGPUs that are per cent of each device.
+var perCent = []corev1.ResourceName{"volcano.sh/vgpu-cores", "volcano.sh/vgpu-memory-percentage"}
+
 func isExtended(name corev1.ResourceName) bool {
 	domain, _, qualified := strings.Cut(string(name), "/")
 	return qualified && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")

@@ -8,6 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+func TestNoPartIsLargerThanItsDevice(t *testing.T) {
+	for _, name := range []corev1.ResourceName{"volcano.sh/vgpu-cores", "volcano.sh/vgpu-memory-percentage"} {
+		g := NewWithT(t)
+		asking := func(n string) *corev1.PodTemplateSpec {
+			return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "trainer", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{name: resource.MustParse(n)}},
+			}}}}
+		}
+		g.Expect(CheckDevices(asking("100"))).To(BeEmpty())
+		g.Expect(CheckDevices(asking("150")).ToAggregate()).To(MatchError("spec.template.spec.containers[0].resources.limits[" +
+			string(name) + `]: Invalid value: "150": must be at most 100, because it is per cent of each device, and no device has more` +
+			": lower it, or ask for more devices by volcano.sh/vgpu-number"))
+	}
+}
+
 func TestDevicesNeedTheirLimit(t *testing.T) {
 	const gpu = corev1.ResourceName("nvidia.com/gpu")
 	of := func(name corev1.ResourceName, n string) corev1.ResourceList {

@@ -80,10 +80,15 @@ var _ = Describe("A report", Ordered, func() {
 	})
 
 	It("behaviour 3: a leader reads the page of exactly their people, and nobody else does", func(ctx SpecContext) {
-		Expect(f.Client.Create(ctx, configMap("leaders", "people.yaml", "alice: {leader: lee}\nbob: {}\nlee: {}\n"))).To(Succeed())
+		const people = "alice: {leader: lee}\nbob: {leader: bob}\nlee: {}\n"
+		Expect(f.Client.Create(ctx, configMap("leaders", "people.yaml", people))).To(Succeed())
 		led := f.report("led", func(r *v1alpha1.CostReport) { r.Spec.DirectoryRef = &v1alpha1.ObjectRef{Name: "leaders"} })
 		Expect(f.Client.Create(ctx, led)).To(Succeed())
 		Eventually(f.read(ctx, "led")).Should(say(v1alpha1.ReasonReportMade, "EUR 1,400.00"))
+		Expect(f.read(ctx, "led")()).To(HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", v1alpha1.ConditionDirectoryFaulty),
+			HaveField("Message", ContainSubstring(`user "bob": leader "bob" is that user: name another, or leave leader out`)),
+		))), "nobody leads themselves")
 
 		const page = "led/people/lee/latest/report.html"
 		lee, other := f.tokenOf(ctx, "lee", "/reports/led/people/lee/*"), f.tokenOf(ctx, "other", "/reports/led/people/other/*")
