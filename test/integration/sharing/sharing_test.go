@@ -2,6 +2,7 @@ package sharing
 
 import (
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -44,6 +45,13 @@ func addSharedNode(s *testutil.Scenario, devices int64) {
 	DeferCleanup(func(ctx SpecContext) { Expect(s.Client.Delete(ctx, node)).To(Succeed(), "remove it") })
 }
 
+// says checks what a waiting job says of room. Words follow within a minute.
+func says(s *testutil.Scenario, job, room string) {
+	GinkgoHelper()
+	Eventually(s.Fetch(job)).WithTimeout(90*time.Second).Should(HaveField("Status.Message", ContainSubstring(room)),
+		"job %s says what it lacks", job)
+}
+
 var _ = Describe("A shared GPU", func() {
 	It("takes two workers that each ask for half of it, and no third, beside whole GPUs", func() {
 		s := shared.World.NewScenario(GinkgoT(), "halves", 1)
@@ -56,6 +64,9 @@ var _ = Describe("A shared GPU", func() {
 		s.Submit(s.Job("b").Range(1, 1).Template(half), s.Job("whole").Range(1, 1))
 		Eventually(s.Fetch("whole")).Should(testutil.Train(1), "a whole GPU is free beside it")
 		Eventually(s.Fetch("b")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "no half is left")
+		says(s, "b", "Free for it: 0 volcano.sh/vgpu-cores, 0 volcano.sh/vgpu-memory, "+
+			"8 volcano.sh/vgpu-number; the largest gang of such workers that fits now: 0. "+
+			"It is short of 50 volcano.sh/vgpu-cores, 8192 volcano.sh/vgpu-memory.")
 		Consistently(s.Workers("b", testutil.Bound)).Should(BeEmpty())
 		s.DeleteJob("a")
 		Eventually(s.Fetch("b")).Should(testutil.Train(1), "it trains when a half is free")
@@ -71,6 +82,9 @@ var _ = Describe("A shared GPU", func() {
 			t.Spec.Containers[0].Resources.Limits[memory] = resource.MustParse("12288")
 		}))
 		Eventually(s.Fetch("b")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "12 GiB are on no device")
+		says(s, "b", "Free for it: 50 volcano.sh/vgpu-cores, 8192 volcano.sh/vgpu-memory, "+
+			"17 volcano.sh/vgpu-number; the largest gang of such workers that fits now: 0. "+
+			"It is short of 4096 volcano.sh/vgpu-memory.")
 		Consistently(s.Workers("b", testutil.Bound)).Should(BeEmpty())
 	})
 })
