@@ -44,6 +44,7 @@ var company = map[string]map[string]any{
 	"submitter":                         {"username": "ada"},
 	"accelerator":                       {"models": []any{acceleratorModel}},
 	"master.resources.claims[]":         {"name": "none"},
+	"pages[]":                           {"name": "board", "port": 6006},
 }
 
 // acceleratorModel is what the nodes of the scenario have.

@@ -32,6 +32,12 @@ const asked = "asked"
 
 var _ = Describe("The schema", func() {
 	const how = "is walked to every boundary and back: refused with the field's name, or settled; and what was, is again"
+	// Also where the walk itself is left to others: a field that is added may need company.
+	It("has values to be tried for each field", func() {
+		for path, values := range boundaries() {
+			Expect(values).NotTo(BeEmpty(), "%s has no values: choose some", path)
+		}
+	})
 	It(how, suite.Long, func() {
 		s := newScenario("schema", 64)
 		s.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Node(0)}},
@@ -40,9 +46,6 @@ var _ = Describe("The schema", func() {
 		grant(s, "training-progress")
 		grant(s, "job-network-policy")
 		all := boundaries()
-		for path, values := range all {
-			Expect(values).NotTo(BeEmpty(), "%s has no values: choose some", path)
-		}
 		s.Submit(s.Job(asked).Range(1, 2))
 		tried, places := 0, make(chan struct{}, sideBySide)
 		var fields sync.WaitGroup
@@ -146,7 +149,7 @@ func (t *trial) settles(job string, b boundary) {
 }
 
 // outside are reasons of jobs that wait for something outside of them, and say for what.
-var outside = []string{v1alpha1.ReasonUnschedulable, v1alpha1.ReasonAPIError}
+var outside = []string{v1alpha1.ReasonUnschedulable, v1alpha1.ReasonNeverFits, v1alpha1.ReasonAPIError}
 
 // settled tells whether the job is where its spec wants it, or says what keeps it from there.
 func settled(job *v1alpha1.ElasticTrainingJob) bool {
