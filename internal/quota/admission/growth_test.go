@@ -12,7 +12,8 @@ func TestWhatKeepsSurplusFromGrowing(t *testing.T) {
 		c.Core, c.Worker, c.Accelerated = gpus(1000*core), gpus(1000), true
 		return c
 	}
-	perJob, budget := Limit{Scope: ScopeJob, Resource: gpu, Max: 5000}, Limit{Scope: ScopeHours, Max: 10 * Hour, Window: 24 * time.Hour}
+	perJob := Limit{Scope: ScopeJob, Resource: gpu, Max: 5000}
+	budget := Limit{Scope: ScopeHours, Max: 10 * Hour, Window: 24 * time.Hour}
 	for name, c := range map[string]struct {
 		limits Limits
 		others []Claimant

@@ -39,7 +39,8 @@ func (b *Blocked) DescribeBlock(profile string) string {
 	}
 }
 
-// DescribeCap says of a job that runs why it cannot grow, and when it can. A budget's use is left out, because it rises all the time.
+// DescribeCap says of a job that runs why it cannot grow, and when it can. A budget's use is left out, because it rises all the
+// time.
 func (b *Blocked) DescribeCap(profile string) string {
 	switch {
 	case b.Limit.Scope == ScopeHours:
@@ -47,7 +48,8 @@ func (b *Blocked) DescribeCap(profile string) string {
 		return fmt.Sprintf("%s has used up %s of accelerators in %s (profile %s). It grows by itself when enough of that use is older "+
 			"than %[3]s.", b.holderName(), formatHours(b.Limit.Max), window, profile)
 	case b.Limit.Scope == ScopeJob:
-		return fmt.Sprintf("a job may %s (profile %s), and this one holds %s.", b.Limit.mostWords(), profile, b.Limit.formatAmount(b.Used))
+		return fmt.Sprintf("a job may %s (profile %s), and this one holds %s.", b.Limit.mostWords(), profile,
+			b.Limit.formatAmount(b.Used))
 	case b.Behind != (Key{}):
 		return fmt.Sprintf("%s may %s (profile %s) and holds %s; %s waits for the rest.", b.holderName(), b.Limit.mostWords(), profile,
 			b.Limit.formatAmount(b.Used), b.Behind)

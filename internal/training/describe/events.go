@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
@@ -96,8 +97,7 @@ func (s *story) tellWorkers() {
 	s.tellRejections()
 	s.tellStraggler()
 	if f := after.LastFailure; f != nil && after.Restarts > before.Restarts {
-		s.addEvent(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "%s; %s (restart %d).",
-			whatFailed(f), s.whatFollows(), after.Restarts)
+		s.addEvent(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "%s; %s%s.", whatFailed(f), s.whatFollows(), s.restartsUsed())
 	}
 	if given := s.givenUp(); len(given) > 0 {
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventResized, "Removed %s because %s; %s ready.",
@@ -195,6 +195,15 @@ func whatFailed(f *v1alpha1.WorkerFailure) string {
 		return fmt.Sprintf("Worker %d's pod was deleted", f.Worker)
 	}
 	return fmt.Sprintf("Worker %d failed%s", f.Worker, failure)
+}
+
+// restartsUsed says how many restarts count, and how many end the job; empty if none counts any more.
+func (s *story) restartsUsed() string {
+	counted := len(s.after.RestartTimes)
+	if counted == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (restart %d of at most %d)", counted, ptr.Deref(s.spec.Restarts.Max, v1alpha1.DefaultMaxRestarts))
 }
 
 // whatFollows says what becomes of a worker that was lost.
