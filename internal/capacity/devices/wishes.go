@@ -145,8 +145,8 @@ func (w Wish) fitOn(all, free []int64) int64 {
 }
 
 // TakeDevices takes devices for pods, one after another and at most n, from what is free, and returns for how many there were
-// enough. The fullest device is taken first, as config/volcano-vgpu has it. Where each pod asks for one device any order gives the
-// same number.
+// enough. The fullest device is taken first, as config/volcano-vgpu has it. Where each pod asks for one device any order gives
+// the same number.
 func (w Wishes) TakeDevices(all, free []int64, n int32) (taken int32) {
 	before := make([]int64, len(free))
 	for ; taken < n; taken++ {
