@@ -1,8 +1,6 @@
 package elastictrainingjob
 
 import (
-	"context"
-	"io"
 	"path/filepath"
 	"testing"
 	"time"
@@ -30,11 +28,7 @@ type leader struct {
 func newLeader(t *testing.T, g *WithT, c *clock, l *ledger.Ledger) *leader {
 	t.Helper()
 	s := &leader{stage: newStage(t), g: g, c: c, t: t}
-	s.trainings.now = func() time.Time { return c.now }
-	s.open = func(ctx context.Context, _, _, _ string, _ time.Time) (io.ReadCloser, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
+	s.hearNothing(c)
 	s.record = func(e ledger.Trained) {
 		if !s.crashed {
 			g.Expect(l.RecordEntries(t.Context(), ledger.Entries{Trained: []ledger.Trained{e, e}})).To(Succeed())

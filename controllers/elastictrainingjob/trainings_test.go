@@ -121,6 +121,15 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
+// hearNothing has the stage go by a clock, and worker 0 write nothing.
+func (s *stage) hearNothing(c *clock) {
+	s.trainings.now = func() time.Time { return c.now }
+	s.open = func(ctx context.Context, _, _, _ string, _ time.Time) (io.ReadCloser, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+}
+
 // look observes the job with a worker 0 of this UID.
 func (s *stage) look(uid types.UID) *progress.Figures {
 	workers := []podstate.Worker{{UID: uid, Attempt: s.job.Status.Attempt.ID(), Phase: corev1.PodRunning, Ready: true}}
@@ -335,11 +344,7 @@ func TestJobsAreWokenOnceAMinuteAndForAHang(t *testing.T) {
 func TestGoodputOfJobAndQueue(t *testing.T) {
 	g, s := NewWithT(t), newStage(t)
 	c := newClock()
-	s.trainings.now = func() time.Time { return c.now }
-	s.open = func(ctx context.Context, _, _, _ string, _ time.Time) (io.ReadCloser, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
+	s.hearNothing(c)
 	s.look("a")
 	f := s.jobs[client.ObjectKeyFromObject(s.job)]
 	report := func(step, checkpoint int64, phase progress.Phase) {
@@ -398,11 +403,7 @@ func registryOf(t *testing.T, c prometheus.Collector) *prometheus.Registry {
 func TestSeriesOfATraining(t *testing.T) {
 	g, s := NewWithT(t), newStage(t)
 	c := newClock()
-	s.trainings.now = func() time.Time { return c.now }
-	s.open = func(ctx context.Context, _, _, _ string, _ time.Time) (io.ReadCloser, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
+	s.hearNothing(c)
 	s.look("a")
 	series := func() (of []string) {
 		families, err := registryOf(t, s.trainings).Gather()

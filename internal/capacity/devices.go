@@ -32,7 +32,7 @@ func (n *node) addDevices(at int) {
 	}
 }
 
-// isUnclear is true for a pod on a node of which it is not known what it has of the node's devices.
+// isUnclear is true for a pod that does not say, or says wrongly, which parts of its node's devices it has.
 func (p *Pod) isUnclear() bool {
 	return p.Parts != nil && p.on.Devices != nil && !p.on.Devices.KnowsParts(p.Parts)
 }
@@ -100,8 +100,8 @@ func addAll(to, more []int64) {
 	}
 }
 
-// isUnclear is true for a gang of which it is not known whether it fits by a view: it does not on nodes that tell what is free of
-// each device, and may with those that do not tell it.
+// isUnclear is true for a gang that may fit or not by a view: nodes that tell what is free of each device have no room for it,
+// and together with those that do not tell it there may be room.
 func isUnclear(m *inventory, g *Gang, by view) bool {
 	if g.Shape.Wishes == nil && !slices.ContainsFunc(g.Apart, func(s Shape) bool { return s.Wishes != nil }) {
 		return false

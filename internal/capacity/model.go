@@ -76,7 +76,7 @@ type node struct {
 	Node
 	number int
 	all    []int64
-	// unclear is true for a node of which it is not known what is free of each of its devices.
+	// unclear is true for a node that does not tell what is free of each of its devices.
 	unclear bool
 }
 

@@ -38,7 +38,7 @@ func (p *planner) closeAttempt() {
 	p.Status.Members, p.Status.StrandedTime, p.Status.Retries, p.Status.Incident = nil, nil, nil, nil
 	p.Status.ActiveSeconds = int64(p.ActiveTime() / time.Second)
 	p.Status.RunningSince, p.Status.BelowMinSince, p.Status.Checkpoint = nil, nil, nil
-	p.forgetPace()
+	(&follower{p}).forgetPace()
 }
 
 // markStarted notes when the core first ran and how long the job waited for that, once in a job's life.

@@ -9,8 +9,11 @@ import (
 	"github.com/tideline-io/tideline/internal/training/progress"
 )
 
+// follower is a planner while it follows what the training says of its steps.
+type follower struct{ *planner }
+
 // noteProgress writes what the training says of its steps, as far as a word of it changes.
-func (p *planner) noteProgress() {
+func (p *follower) noteProgress() {
 	switch {
 	case p.Spec.Progress == nil:
 		p.Status.Training = nil
@@ -33,7 +36,7 @@ func placeStraggler(s *jobstate.State) {
 }
 
 // judgeHang restarts or fails a training that takes no steps, if the job wants that.
-func (p *planner) judgeHang() {
+func (p *follower) judgeHang() {
 	if !hangs(p.State) || len(p.books.Counted) > 0 {
 		return
 	}
@@ -48,7 +51,7 @@ func (p *planner) judgeHang() {
 }
 
 // tellHang says that the training takes no steps, until it takes one.
-func (p *planner) tellHang() {
+func (p *follower) tellHang() {
 	if p.obstacle != nil || p.departing || jobstate.IsStopped(p.Status) {
 		return
 	}
@@ -72,7 +75,7 @@ func hangs(s *jobstate.State) bool {
 }
 
 // forgetPace forgets how fast the attempt trained, and how long that would take: it ends.
-func (p *planner) forgetPace() {
+func (p *follower) forgetPace() {
 	if t := p.Status.Training; t != nil {
 		t.StepsPerSecond, t.TimeLeft = "", ""
 	}

@@ -38,6 +38,11 @@ func grows(do func(*grower)) func(*planner) bool { return always(func(p *planner
 // leaves makes a phase of a function by which workers leave.
 func leaves(do func(*leaver)) func(*planner) bool { return always(func(p *planner) { do(&leaver{p}) }) }
 
+// follows makes a phase of a function that follows the steps of the training.
+func follows(do func(*follower)) func(*planner) bool {
+	return always(func(p *planner) { do(&follower{p}) })
+}
+
 // runPhases runs phases until one says that the plan is done.
 func (p *planner) runPhases(phases []phase) {
 	for _, one := range phases {
@@ -102,7 +107,7 @@ var runningPhases = []phase{
 		"note the outage", "once a status is written, what was measured before is not handed out again",
 		always((*planner).noteOutage),
 	},
-	{"note progress", "a hang is told by the step that is noted here", always((*planner).noteProgress)},
+	{"note progress", "a hang is told by the step that is noted here", follows((*follower).noteProgress)},
 	{"draw the blueprint", "later phases make their objects from it", always((*planner).drawBlueprint)},
 	{"restore marks", "by its labels others find a worker, and the ledger knows it", always((*planner).restoreMarks)},
 	{"delete strays", "pods of earlier attempts would wait for ever in the rendezvous of theirs", leaves((*leaver).deleteStrays)},
@@ -111,7 +116,7 @@ var runningPhases = []phase{
 		"settle losses", "a loss must be counted before its pod, which is the evidence, is deleted or replaced",
 		always(func(p *planner) { p.books.SettleLosses() }),
 	},
-	{"judge a hang", "a loss explains why no step comes, and is settled by itself", always((*planner).judgeHang)},
+	{"judge a hang", "a loss explains why no step comes, and is settled by itself", follows((*follower).judgeHang)},
 	{"apply the outcome", "losses and hangs may end the job or its attempt", (*planner).applyOutcome},
 	{"keep time", "the deadlines of the next phase are measured from what is noted here", always((*planner).keepTime)},
 	{"end if overdue", "a job that waits or trains for longer than it may must give its room up", (*planner).endIfOverdue},
@@ -125,7 +130,7 @@ var runningPhases = []phase{
 		always(func(p *planner) { p.runPhases(workerPhases) }),
 	},
 	{"request a checkpoint", "only now is it known whether any worker is about to leave", always((*planner).tellCheckpoint)},
-	{"tell a hang", "another obstacle is what a person must mend first", always((*planner).tellHang)},
+	{"tell a hang", "another obstacle is what a person must mend first", follows((*follower).tellHang)},
 }
 
 // workerPhases change the workers of the attempt towards what the spec asks. What takes workers away comes before what creates

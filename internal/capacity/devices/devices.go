@@ -1,11 +1,11 @@
 // Package devices counts the parts of shared GPUs device by device, as Volcano's plugin deviceshare does for its vGPUs:
 //
 //	node's annotation   GPU-0 10 slots 16384 MiB 100 % | GPU-1 ...          what each device has
-//	pods' annotations   GPU-0 8192 MiB 50 % | GPU-0 4096 MiB 25 % | ...     what is taken of which
+//	pods' annotations   GPU-0 8192 MiB 50 % | GPU-0 4096 MiB 25 % | ...     what each pod has
 //	containers' limits  1 device, 8192 MiB, 50 %                            what a worker asks
 //
-// A container gets devices that each have a free slot and the memory and the cores that it asks for; 100 % of the cores only of a
-// device that nobody is on. It is pure. What annotations do not tell is unclear, and never guessed.
+// A container gets devices that each have a free slot and the memory and the cores that it asks for; 100 % of the cores only of
+// an unused device. It is pure. What annotations do not tell is unclear, and never guessed.
 package devices
 
 import (
@@ -90,7 +90,7 @@ func (n *Node) add(words []string) (read bool) {
 		return false
 	}
 	if !strings.Contains(words[3], "NVIDIA") {
-		slots = 0 // Nobody gets a device of another type.
+		slots = 0 // The scheduler gives out no device of another type.
 	}
 	n.IDs, n.All = append(n.IDs, words[0]), append(n.All, int64(slots), int64(memory), allCores)
 	return true

@@ -17,7 +17,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity/devices"
 )
 
-// memoryOfDevice is how many MiB the devices have of which openb's pods ask thousandths.
+// memoryOfDevice is how many MiB each device has. Pods of openb ask for thousandths of a device.
 const memoryOfDevice = 16384
 
 // specOf is a pod of openb as docs/volcano.md has people write it: parts of a GPU are a vGPU with its memory and cores.
