@@ -97,6 +97,7 @@ func (m *Model) emptyFor(g *Gang) {
 func (m *Model) depart(pods []*Pod) {
 	m.write()
 	for _, p := range pods {
+		// What comes after asks only what fits now, so the soon vector may stay behind.
 		m.release(m.freeOn(p.on), p)
 		m.deallocate(p.Queue, p.Requests)
 	}

@@ -60,6 +60,7 @@ func (m *Model) Ask(g *Gang) Answer {
 		return Answer{Unknown: OneDomain}
 	}
 	left, headroom := m.headroom(g)
+	// Where the limit of its queue keeps it out, it does not matter what is free of each device.
 	if headroom >= g.Workers && isUnclear(&m.inventory, g, m.freeView()) {
 		return Answer{Unknown: devices.Unclear}
 	}
@@ -200,6 +201,7 @@ func (m *inventory) sumVectors(g *Gang, a *ask, soon bool) Amounts {
 		case !known:
 			total[name] = 0
 		case len(g.Apart) > 0:
+			// The nodes of several shapes have no key in the cache.
 			total[name] = m.sumOf(nodes, at, soon)
 		default:
 			key := sum{constraints: a.constraints, at: at, soon: soon}
@@ -219,6 +221,7 @@ func (o *occupancy) sumOf(nodes []*node, at int, soon bool) (total int64) {
 		vectors = o.soon
 	}
 	for _, n := range nodes {
+		// What one node is short of is not missing on the others.
 		total += max(0, vectors[n.number*o.width+at])
 	}
 	return total

@@ -62,6 +62,7 @@ func (g *Gang) resourceNames() iter.Seq[corev1.ResourceName] {
 	if len(g.Apart) == 0 {
 		return maps.Keys(g.Shape.Requests)
 	}
+	// With one worker of the common shape all shapes are in it.
 	return maps.Keys(g.requestsOf(int32(len(g.Apart)) + 1))
 }
 

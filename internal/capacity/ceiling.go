@@ -32,6 +32,7 @@ func (m *Model) CeilingFor(g *Gang) (never *Answer) {
 		if answer == nil {
 			return nil
 		}
+		// variants yields its own model of accelerator first, and the answer is about that one.
 		never = cmp.Or(never, answer)
 	}
 	return never

@@ -143,6 +143,7 @@ func (f *foreseen) start(g *Gang) {
 	}
 	var seats []seat
 	f.seatWorkers(g, g.Workers, f.freeView(), func(of *ask, kin *Kin, on *node, n int32) {
+		// Which devices it gets is decided now, and when it ends it must give back the same.
 		before := slices.Clone(of.devicesIn(on, f.freeOn(on)))
 		f.place(of, kin, on, n)
 		seats = append(seats, seat{of, kin, on, n, lessThan(before, of.devicesIn(on, f.freeOn(on)))})

@@ -116,10 +116,12 @@ func (k *Kin) termsOf(required []corev1.PodAffinityTerm, note func(string)) (ter
 		term := Term{Key: t.TopologyKey, Namespaces: t.Namespaces, Selector: readSelector(t.LabelSelector, note)}
 		switch {
 		case t.NamespaceSelector == nil:
+			// As in the API: without either, the rule is about the pod's own namespace, and an empty selector selects all.
 			if len(t.Namespaces) == 0 {
 				term.Namespaces = []string{k.Namespace}
 			}
 		case len(t.NamespaceSelector.MatchLabels)+len(t.NamespaceSelector.MatchExpressions) > 0:
+			// Labels of namespaces are not read. All of them rather than too few.
 			note(SelectedNamespaces)
 			term.Namespaces = nil
 		default:
@@ -266,6 +268,7 @@ func (k *Kin) conflict(o *Kin) (keys []string) {
 			keys = append(keys, k.Apart[i].Key)
 		}
 	}
+	// Kubernetes holds the anti-affinity of placed pods against those who come later, so it counts in both directions.
 	for i := range o.Apart {
 		if o.Apart[i].meets(k) {
 			keys = append(keys, o.Apart[i].Key)

@@ -60,6 +60,7 @@ func (r *Review) stopNext() {
 				return // Its room is still being made; what the gangs behind it need is judged when it is there.
 			}
 		default:
+			// By anybody: no job stops as a whole for what surplus would do, even where only Volcano takes that.
 			stopped, served := rest.preempt(g, r.byAnybody)
 			if len(stopped) > 0 {
 				p = r.promiseTo(g)

@@ -119,6 +119,7 @@ func New(s Snapshot) *Model {
 	for i := 0; i < len(s.Pods); {
 		i += m.addCrew(s.Pods[i:])
 	}
+	// Who takes victims goes through these lists in the order of victims.
 	for i := range m.surplus {
 		slices.SortFunc(m.surplus[i], comparePods)
 	}
@@ -180,6 +181,7 @@ func (m *inventory) nodeOf(name string, beside *node) *node {
 // addPod subtracts a pod from its node, and counts it as outgoing for its queue if it is leaving. beside is where the pod before
 // is.
 func (m *Model) addPod(p *Pod, beside *node) {
+	// Before its node is looked at: on a node that is not ready the pod still counts in its queue's allocation.
 	if p.Leaving {
 		if m.outgoing == nil {
 			m.outgoing = map[string]Amounts{}
@@ -200,6 +202,7 @@ func (m *Model) addPod(p *Pod, beside *node) {
 	if p.departs() {
 		m.departing = append(m.departing, p)
 	}
+	// Held adds up requests only. Which devices pods have is known of each pod alone.
 	if n.Held == nil {
 		m.subtract(m.freeOn(n), p)
 		m.subtract(m.soonOn(n), p)
@@ -211,6 +214,7 @@ func (m *Model) addPod(p *Pod, beside *node) {
 		m.release(m.soonOn(n), p)
 	}
 	if p.Surplus != nil && !p.Leaving {
+		// Kept surplus counts too: only with it is the size of the job a multiple of its step.
 		m.countStep(p.Surplus)
 	}
 	if p.Surplus == nil || p.Kept {
@@ -291,8 +295,10 @@ type ask struct {
 func (m *inventory) compile(s *Shape) *ask {
 	constraints, worker := s.keys()
 	if s.Unmodelled != "" {
+		// Its rules are not compiled, so it must not share the ask of a worker that is alike and judged.
 		worker += "\nunjudged"
 	} else if avoided := m.avoids.keyFor(s.Kin); avoided != "" {
+		// Pods placed before it have rules about it, so that it has some without asking for any.
 		worker += "\navoided " + avoided
 	}
 	known := m.asks[worker]

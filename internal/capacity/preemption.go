@@ -30,6 +30,7 @@ func (m *Model) preempt(g *Gang, r *reach) (stopped []Running, served bool) {
 	}
 	gone := may.surplus.clone()
 	var left [][]*Pod // by stopped job: its pods that are not in the crowd of surplus already
+	// With everybody gone it fits, so the gangs do not run out.
 	for len(stopped) == 0 || !m.fitsWithout(g, a, gone) {
 		next := may.gangs[len(stopped)]
 		stopped, left = append(stopped, next), append(left, m.join(gone, m.workers[next.Job]))

@@ -61,6 +61,7 @@ func (e *Ended) stillCounts(now time.Time) bool { return now.Sub(e.At) < longest
 // pauseBefore is how long after the end of a claim the next may begin: the placement timeout, doubled with each end up to an
 // hour.
 func (e *Ended) pauseBefore(timeout time.Duration) time.Duration {
+	// Ten doublings at most, because a longer shift may overflow. A timeout beyond an hour is itself the pause.
 	return min(timeout<<min(e.Times-1, 10), max(longestPause, timeout))
 }
 

@@ -62,6 +62,7 @@ func (m *inventory) rulesOf(s *Shape) *rules {
 	if !k.hasRules() && m.avoids.keyFor(k) == "" {
 		return nil
 	}
+	// Workers of one gang want the same host ports, so a node takes one of them.
 	r := &rules{kin: k, known: map[*Kin][]string{}, onNode: map[*node][]*Pod{}, nodeBound: k.isNodeBound(), alone: len(k.Ports) > 0}
 	for i := range k.Apart {
 		switch t := &k.Apart[i]; {
@@ -227,8 +228,10 @@ func (m *inventory) seats(a *ask, v view) []int64 {
 	room, r := m.roomByNode(a, v), a.rules
 	switch {
 	case r.aloneIn != "":
+		// At most one of these limits domains: of a gang with more the model says ManyRules, so no order among them matters.
 		limitDomains(a, room, m.domainsOf(r.aloneIn), func(int, int64) int64 { return 1 })
 	case r.together && m.wanted(r, v) == nil:
+		// None of its kind is placed, so the first may go anywhere, and binds the others to its domain.
 		m.keepOne(a, room, r.besides[0])
 	}
 	for i := range r.spreads {
@@ -252,6 +255,7 @@ func (m *inventory) roomByNode(a *ask, v view) []int64 {
 		}
 		for _, key := range r.besides {
 			domain := m.domainsOf(key)[n.number]
+			// A worker that wants its own kind may be the first; one that wants others waits for them.
 			if domain < 0 || wanted == nil && !r.together || wanted != nil && !wanted[key][domain] {
 				fits = 0
 			}
@@ -262,6 +266,7 @@ func (m *inventory) roomByNode(a *ask, v view) []int64 {
 		room[i] = fits
 	}
 	for i := range r.spreads {
+		// Workers that the rule does not count change nothing for each other, so each node is judged by itself.
 		if s := &r.spreads[i]; !s.itself {
 			m.spreadOut(a, room, s, v)
 		}
@@ -333,6 +338,7 @@ func (m *inventory) spreadOut(a *ask, room []int64, s *spreading, v view) {
 	domains, count := m.domainsOf(s.Key), map[int]int64{}
 	for i, eligible := range s.eligible {
 		if eligible {
+			// A domain without such pods must be in the map: it has the least.
 			count[domains[i]] += 0
 		}
 	}
@@ -342,6 +348,7 @@ func (m *inventory) spreadOut(a *ask, room []int64, s *spreading, v view) {
 		}
 	}
 	for _, p := range s.counted {
+		// Kubernetes does not count pods that terminate.
 		if !p.Leaving && !v.gone(p) {
 			add(p.on.number, 1)
 		}
@@ -359,10 +366,12 @@ func (m *inventory) spreadOut(a *ask, room []int64, s *spreading, v view) {
 	total, least := roomByDomain(a, room, domains), int64(math.MaxInt64)
 	for domain, have := range count {
 		if s.itself {
+			// A domain that is full stays at this number, and holds all the others to it.
 			have += total[domain]
 		}
 		least = min(least, have)
 	}
+	// As in Kubernetes: domains that do not exist yet have none of the pods.
 	if len(count) < int(s.MinDomains) {
 		least = 0
 	}
@@ -372,6 +381,7 @@ func (m *inventory) spreadOut(a *ask, room []int64, s *spreading, v view) {
 		case s.itself:
 			return over
 		case over < 0:
+			// It adds nothing to what is counted, so a domain that is just at the limit takes it.
 			return 0
 		}
 		return all

@@ -76,6 +76,7 @@ func (m *Model) cheapestVictims(g *Gang, a *ask, rank map[*Pod]int64) []*Pod {
 	if !m.withinLimit(g, m.newCrowd(chosen)) {
 		chosen = m.relieveLimit(g, a, rank, chosen)
 	}
+	// The knapsack collected them node by node, but completeSteps begins with the job that is first in the order of victims.
 	slices.SortFunc(chosen, comparePods)
 	return chosen
 }
@@ -102,6 +103,7 @@ func (m *inventory) makeRoom(g *Gang, a *ask, rank map[*Pod]int64) (chosen []*Po
 		// Downwards, so that best[total-k] is still without this node: each node makes one offer.
 		for total := missing; total > 0; total-- {
 			for k := 1; k <= len(o.costs); k++ {
+				// A node that gains more than is still missing serves as well as one that gains just that.
 				if c := best[max(0, total-k)].plus(o.costs[k-1]); c.less(best[total]) {
 					best[total], gains[total] = c, uint16(k)
 				}
@@ -109,6 +111,7 @@ func (m *inventory) makeRoom(g *Gang, a *ask, rank map[*Pod]int64) (chosen []*Po
 		}
 		offers, taken = append(offers, o), append(taken, gains)
 	}
+	// A sum with tooMuch in it is at least tooMuch, whatever is added.
 	if best[missing].count >= tooMuch.count {
 		return nil, false
 	}
@@ -223,6 +226,7 @@ func (m *Model) takesOf(g *Gang) func(*Pod) bool {
 			return false
 		}
 		q := m.queues[p.Queue]
+		// From a queue without a share others may always reclaim, as in Volcano's capacity plugin.
 		return !q.Protected && slices.ContainsFunc(names, func(name corev1.ResourceName) bool {
 			share, shared := q.Deserved[name]
 			return p.Requests[name] > 0 && (len(q.Deserved) == 0 || (shared && m.heldBy(&q, name) > share))
@@ -241,6 +245,7 @@ func (m *Model) underShare(g *Gang) bool {
 			}
 		}
 	}
+	// A queue without a share of what the gang asks for reclaims nothing, as in Volcano's capacity plugin.
 	return some
 }
 
@@ -260,6 +265,7 @@ func (m *inventory) offerOf(n *node, a *ask, rank map[*Pod]int64, limit int) off
 	if len(candidates) == 0 {
 		return offer{}
 	}
+	// Room that leaving pods free anyway is no gain of a set.
 	o := offer{now: m.roomOn(a, n, m.soonView(), math.MaxInt32), limit: limit}
 	for set := range candidateSets(candidates) {
 		free := slices.Clone(m.soonOn(n))
@@ -293,6 +299,7 @@ func candidateSets(candidates []*Pod) iter.Seq[[]*Pod] {
 		alike := groupAlike(candidates)
 		total := 1
 		for _, class := range alike {
+			// Cut at each step: the product over many classes would overflow.
 			total = min(total*(len(class)+1), choiceLimit+1)
 		}
 		if total > choiceLimit {

@@ -282,6 +282,7 @@ func (a *Arbiter) decide(ctx context.Context, now time.Time) (woken, time.Durati
 			judged[job] = mergeVerdicts(judged[job], capacity.Verdict{GiveUp: turn.GiveUp, To: gangOf(turn.For)})
 		}
 	}
+	// Without the lock: only evaluations read these, and there is one at a time.
 	a.grants, a.pace.begun = c.in.grants, m.begun
 	claims := c.claimsOf(judged)
 	if len(judged)+len(merges)+len(c.in.turns)+len(c.in.mergeTurns) > 0 && (again == 0 || again > figuresInterval) {
@@ -351,6 +352,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 			}
 			again = kube.SoonerOf(again, next)
 		}
+		// After the queues: what leaves for a gang is claimed by now, and is not told to leave for surplus too.
 		leave, next := in.fairly(model)
 		for job, v := range leave {
 			jobs[job] = mergeVerdicts(jobs[job], v)

@@ -49,6 +49,7 @@ func (b *board[V]) replace(next map[types.NamespacedName]V, now time.Time) []typ
 	pause := figuresPause(len(next))
 	for job, v := range next {
 		told, known := b.told[job]
+		// A time to come is of a clock that was set back since.
 		if !known || !reflect.DeepEqual(b.soon(v), b.soon(told.verdict)) ||
 			((now.Sub(told.at) >= pause || now.Before(told.at)) && !reflect.DeepEqual(v, told.verdict)) {
 			wake = append(wake, job)

@@ -227,9 +227,11 @@ func (c *collector) claimOther(key types.NamespacedName, g gang.Membership) {
 	}
 	ask, waiters := &capacity.Gang{Job: key, Queue: g.Queue, Created: g.Created}, c.waitersOf(r)
 	for i := range waiters {
+		// A rank is a negated priority: the gang has that of its most important pod.
 		ask.Tier = max(ask.Tier, -waiters[i].Rank)
 	}
 	if g.Closeness != nil {
+		// Volcano's preempt leaves out gangs with a network topology.
 		ask.Unserved = true
 		if g.Closeness.Hard {
 			ask.Within, ask.Beside = &g.Closeness.Highest, c.nodesOf(key)

@@ -106,8 +106,10 @@ func (a *Arbiter) collect(
 	ctx context.Context, m *mirror, bound map[types.NamespacedName]bool, now time.Time,
 ) (*collector, error) {
 	c := a.newCollector(m, now)
+	// If surplus is shared again, shareFairly says anew who was told.
 	c.told, a.told = a.told, nil
 	c.in.model = sync.OnceValue(func() *capacity.Model { return capacity.New(c.snapshot(ctx)) })
+	// The order of turns asks who claims room already, so the dockets come first; claims of new attempts depend on turns.
 	c.collectShort()
 	if err := c.decideTurns(ctx); err != nil {
 		c.arbiter.told = c.told
@@ -163,6 +165,7 @@ func (c *collector) snapshot(ctx context.Context) capacity.Snapshot {
 	}
 	s.Running = make([]capacity.Running, 0, len(c.jobs))
 	for key, job := range c.jobs {
+		// Pods of one job stand together, so that the model looks it up once: see addCrew.
 		stake := c.addPods(ctx, &s, job, c.controlled[controller{key, job.UID}])
 		c.addRunning(&s, key, job, stake)
 	}
@@ -171,6 +174,7 @@ func (c *collector) snapshot(ctx context.Context) capacity.Snapshot {
 			c.addPods(ctx, &s, nil, pods)
 		}
 	}
+	// Maps yield any order, and a job whose GiveUp is the same in another order would be woken for nothing.
 	slices.SortFunc(s.Pending, func(a, b capacity.Pod) int { return cmp.Compare(a.Surplus.UID, b.Surplus.UID) })
 	s.Queues = c.queuesNow()
 	s.Domains = c.domains(ctx)

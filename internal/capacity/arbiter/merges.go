@@ -64,6 +64,7 @@ func (c *collector) joinLine(job *v1alpha1.MergeJob, gang *capacity.Gang) {
 	case run == nil && st.Position != nil && *st.Position <= mostBehind:
 		pool.behind = append(pool.behind, gang)
 	case run != nil && run.Outcome == "" && run.PlaceTime == nil && run.Ahead == nil:
+		// A run that goes ahead stands beside the line, and has no one wait behind it.
 		pool.head = gang
 	}
 }

@@ -190,6 +190,7 @@ func (m *mirror) putJob(key types.NamespacedName, o client.Object) {
 	}
 	asks, grows := is != nil && mayAsk(is), is != nil && mayGrow(is)
 	if grows && !asks && !m.growing[key] {
+		// mustAnswer sees by this that a job has just begun to run, and lets it grow at once.
 		m.begun++
 	}
 	mark(m.asking, key, asks)
@@ -200,6 +201,7 @@ func (m *mirror) putJob(key types.NamespacedName, o client.Object) {
 func (m *mirror) putMerge(key types.NamespacedName, o client.Object) { keep(m.merges, key, o) }
 
 func (m *mirror) putGroup(key types.NamespacedName, o client.Object) {
+	// Out of the old Queue and into the new one: a PodGroup may have moved.
 	m.book(key, m.rollOf(key).holds, -1)
 	if o == nil {
 		delete(m.groups, key)

@@ -23,6 +23,7 @@ func (t *teams) prepareOrder(team *team, claimants []admission.Claimant) {
 	}
 	asks := false
 	for i := range claimants {
+		// The line of its pool orders a merge.
 		asks = asks || claimants[i].Asks && !claimants[i].Job.Merge
 	}
 	if !asks {

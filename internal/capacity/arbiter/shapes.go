@@ -60,6 +60,7 @@ func (c *collector) otherModels(key types.NamespacedName, job *v1alpha1.ElasticT
 func (c *collector) shapesOf(
 	job *v1alpha1.ElasticTrainingJob, model string, waiting int32, masterWaits bool,
 ) (common capacity.Shape, apart []capacity.Shape) {
+	// With a host port worker 0 has a shape of its own too: it alone takes the port of the rendezvous.
 	if !masterWaits || !trainingpod.OwnMaster(job) && !trainingpod.TakesHostPort(job) {
 		return c.shapeOf(job, model, 1), nil
 	}

@@ -93,6 +93,7 @@ func (c *collector) decideTurns(ctx context.Context) error {
 	if len(t.of) == 0 {
 		return nil
 	}
+	// Before the pods, which are added to the claimants.
 	for key, job := range c.jobs {
 		t.addClaimant(ctx, key, job)
 	}
@@ -102,6 +103,7 @@ func (c *collector) decideTurns(ctx context.Context) error {
 	for _, p := range c.pods {
 		t.addPod(ctx, p)
 	}
+	// By name, because gangs that one profile seats take room from those of the next: each evaluation must seat the same.
 	for _, name := range slices.Sorted(maps.Keys(t.of)) {
 		t.decide(name, t.of[name])
 	}
@@ -219,6 +221,7 @@ func (t *teams) surplusWanted(key types.NamespacedName, job *v1alpha1.ElasticTra
 	wants := job.WantedSurplus(st.Attempt.MinReplicas, st.Attempt.MaxReplicas)
 	if left := t.c.cooldownLeft(job); left > 0 {
 		t.c.in.again = kube.SoonerOf(t.c.in.again, left)
+		// Places that were given up stay empty for the cooldown.
 		wants -= int32(len(st.Elasticity.Evicted))
 	}
 	v := t.c.arbiter.VerdictFor(key)

@@ -41,6 +41,7 @@ func nodesOf(volume *corev1.PersistentVolume) *corev1.NodeSelector {
 	}
 	var term corev1.NodeSelectorTerm
 	for _, key := range kube.VolumeTopology {
+		// Kubernetes joins the zones of a volume that several have by "__".
 		if value, ok := volume.Labels[key]; ok {
 			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
 				Key: key, Operator: corev1.NodeSelectorOpIn, Values: strings.Split(value, "__"),

@@ -48,6 +48,7 @@ func (a *Arbiter) WatchCluster(ctx context.Context, c cache.Cache) error {
 		inputs = inputs[:len(inputs)-1] // The API server has none.
 	}
 	for _, input := range inputs {
+		// Not waited for: until all have synced, mirrored builds the mirror from lists.
 		informer, err := c.GetInformer(ctx, input.object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", input.object, err)
@@ -62,6 +63,8 @@ func (a *Arbiter) WatchCluster(ctx context.Context, c cache.Cache) error {
 		}
 		handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc: func(added any) {
+				// The mirror first: the evaluation that follows must see the object, and decide counts on it for pods that were
+				// bound.
 				look(added)
 				a.noteBinding(nil, added)
 				a.NoteChange()

@@ -95,6 +95,7 @@ func (h *History) DrawFor(
 		from Source
 		some []time.Duration
 	}{{FromTask, h.byTask[task{namespace, taskName}]}, {FromQueue, h.byQueue[queue]}, {FromAll, h.all}} {
+		// Only strictly longer ones: the answer is never 0.
 		first, _ := slices.BinarySearch(s.some, ran+1)
 		if longer := s.some[first:]; len(longer) >= enough {
 			return func(r *rand.Rand) time.Duration { return longer[r.IntN(len(longer))] - ran }, s.from
@@ -103,6 +104,7 @@ func (h *History) DrawFor(
 	t := max(ran, shortest)
 	return func(r *rand.Rand) time.Duration {
 		odds := r.Float64()
+		// P(rest > x) = t / (t + x), solved for x.
 		return time.Duration(min(float64(t)*odds/(1-odds), float64(longest)))
 	}, FromAge
 }
