@@ -68,6 +68,7 @@ func (r *review) queueTaken() *obstacle {
 // children.
 func (r *review) parentUnfit() *obstacle {
 	name := r.profile.Spec.Queue.Parent
+	// Below a parent that it has already nothing would change.
 	if name == "" || name == r.p.queues[r.profile.Name].Parent {
 		return nil
 	}

@@ -38,7 +38,7 @@ func (p *planner) holdForNodes(d *Decision, patient bool) {
 		differ = differ || d.Profiles[i].Apply != nil
 	}
 	if !differ {
-		return
+		return // The nodes are back, and the next time that they go is waited for from its beginning.
 	}
 	since := p.o.Waits.Nodes
 	if since.IsZero() {

@@ -188,6 +188,7 @@ func Plan(o Observed, now time.Time) Decision {
 	}
 	lent := p.lentAmounts()
 	for _, r := range p.reviews {
+		// Before the reservations: they hold room only in a Queue that the status has.
 		r.writeStatus(lent)
 		r.planReservations()
 		r.d.Profile, r.d.Status = r.profile, *r.st
@@ -262,6 +263,7 @@ func (p *planner) divideShares(valid []*v1alpha1.ResourceQuotaProfile) {
 			there[name] = amount
 		}
 	}
+	// What a profile names is divided also if it is of no kind that is divided by itself.
 	for name := range resourcesOf(nil, claims) {
 		there[name] = p.o.Nodes[name]
 	}
@@ -271,6 +273,7 @@ func (p *planner) divideShares(valid []*v1alpha1.ResourceQuotaProfile) {
 		}
 		guarantee, deserved := capacity.AmountsOf(q.Guarantee), capacity.AmountsOf(q.Deserved)
 		for name := range there {
+			// The larger, not the sum: what a Queue deserves includes what is guaranteed to it.
 			there[name] = max(there[name]-max(guarantee[name], deserved[name]), 0)
 		}
 	}

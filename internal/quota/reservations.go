@@ -175,12 +175,13 @@ func (r *review) holdRoom(d *PlaceholderDecision, spec *v1alpha1.ProfileReservat
 	}
 	switch {
 	case room.Group == nil || room.Group.Name != g.Name:
+		// The name is a hash of what is asked for: another name is a reservation that was changed.
 		d.CreateGroup, d.DeleteGroup = &g, room.Group
 	case room.Group.MinMember != g.MinMember:
 		d.RestoreGroup, d.Restored = &g, room.Group.UID
 	}
 	if yields {
-		return
+		return // A placeholder that Volcano evicted for the taker must not come back and take the room again.
 	}
 	there := map[string]bool{}
 	for _, p := range room.Pods {

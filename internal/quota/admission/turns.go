@@ -317,11 +317,13 @@ func (t *table) decideStart(c *Claimant, all []Claimant, now time.Time) {
 		t.turns[c.Job] = Turn{Blocked: &Blocked{Limit: *l, User: c.User, Asked: asked, Never: true}}
 		return
 	}
+	// Budgets are hours of accelerators, so they hold up no other job.
 	if h, used := t.limits.FirstExceeded(c.User); h != nil && c.Accelerated {
 		t.turns[c.Job] = Turn{Blocked: &Blocked{Limit: *h, User: c.User, Used: used}}
 		return
 	}
 	short := t.findShortages(c)
+	// Only who is below all limits takes a seat: it keeps the room from those behind.
 	if len(short) == 0 && !t.limits.Order.seat(c, now) {
 		t.turns[c.Job] = Turn{Blocked: t.waitForRoom(c)}
 		return
