@@ -48,6 +48,7 @@ func (m *Model) JudgeAhead(head *Gang, others []*Gang) map[types.NamespacedName]
 			beside.depart(departing[:gone])
 			answer = &Ahead{HeadAt: at, Spare: beside.fitsNow(head)}
 		}
+		// Gangs that ask for the same share the answer: a line may have hundreds of them.
 		if alike[key] = answer; answer != nil {
 			all[g.Job] = *answer
 		}

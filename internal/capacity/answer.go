@@ -56,6 +56,7 @@ func (m *Model) Ask(g *Gang) Answer {
 	a := m.compile(&g.Shape)
 	answer := Answer{Free: m.sumVectors(g, a, false), Nodes: len(a.nodes), Ruled: m.isRuled(g)}
 	limit, fitting := answer.Free, m.roomOf(g, a)
+	// Whether it fits depends on the domain in which the scheduler begins.
 	if fitting < g.Workers && m.mostTogether(a, m.freeView()) >= int64(g.Workers) {
 		return Answer{Unknown: OneDomain}
 	}
@@ -131,6 +132,7 @@ func (m *Model) fitsNow(g *Gang) bool {
 
 // fitsSoon is true for a gang that fits once leaving pods are gone.
 func (m *Model) fitsSoon(g *Gang) bool {
+	// While nothing leaves, soon is now.
 	if m.outgoing == nil || g.beyondModel() != "" {
 		return false
 	}

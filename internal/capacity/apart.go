@@ -12,6 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// Some workers of a gang may have shapes of their own (Apart): worker 0 of a training, a launcher. They are placed first, one by
+// one, and the common workers take what is left:
+//
+//	Apart[0] -> the node that costs the others least -> Apart[1] -> ... -> how many of Shape fit into the rest
+//
+// That is no search over all ways to place them, so victims for such gangs are few, but not always the fewest.
+
 // Variant is the shapes of a gang on another model of accelerator.
 type Variant struct {
 	Model string

@@ -16,6 +16,14 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity/devices"
 )
 
+// A snapshot is compiled once. Each question then reads vectors:
+//
+//	Snapshot --New--> inventory   nodes, who takes which constraints, compiled workers     clones share it
+//	                  occupancy   free, soon, surplus of each node                         a clone that writes has its own
+//	                  queues      limits, shares and what is allocated                     each clone has its own
+//
+//	Gang --compile--> ask {nodes, amounts, rules} --countFitting over the vectors of its nodes--> Answer
+
 // Model answers questions about one snapshot; the package comment draws what it keeps for each node. It caches which nodes take
 // which workers, so it is not for concurrent use.
 type Model struct {
@@ -319,7 +327,8 @@ func (m *inventory) newAsk(s *Shape, constraints, key string) *ask {
 		if ok {
 			a.at, a.amount = append(a.at, i), append(a.amount, amount)
 		} else if name != corev1.ResourcePods {
-			// No node has the resource, so no node takes the worker. Only the number of pods may be missing: such nodes do not limit it.
+			// No node has the resource, so no node takes the worker, and all such workers share one answer. Only the number of
+			// pods may be missing: such nodes do not limit it.
 			return &ask{constraints: impossible}
 		}
 	}

@@ -24,6 +24,7 @@ func (m *Model) OfferFor(queue string, device corev1.ResourceName, selector map[
 	of := func(each int64) *Gang {
 		return &Gang{Queue: queue, Workers: 1, Shape: Shape{
 			Requests: Amounts{device: each}, NodeSelector: selector,
+			// Nodes are often tainted by the name of their device, and pods that ask for it tolerate that.
 			Tolerations: []corev1.Toleration{{Key: string(device), Operator: corev1.TolerationOpExists}},
 		}}
 	}

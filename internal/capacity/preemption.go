@@ -74,7 +74,6 @@ func (m *Model) ChooseResumed(preempted, claiming []*Gang) *Gang {
 	return nil
 }
 
-// inQueue is a tier of a queue.
 type inQueue struct{ queue, tier string }
 
 // standing is what the gangs that claim room leave to the stopped gangs of one tier in a queue.

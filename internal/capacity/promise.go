@@ -337,6 +337,7 @@ func (m *Model) termsOf(g *Gang) uint64 {
 		writeWord(h, string(uid))
 	}
 	q := m.queues[g.Queue]
+	// The number of workers goes under a name that no resource has.
 	for _, amounts := range []Amounts{q.Guarantee, q.Deserved, q.Capability, {"": int64(g.Workers)}} {
 		writeAmounts(h, amounts)
 	}

@@ -31,7 +31,6 @@ func newReach(leaves func(types.NamespacedName) bool) *reach {
 	return &reach{leaves: leaves, circles: map[string]*circle{}}
 }
 
-// circleOf is the circle of a gang.
 func (r *reach) circleOf(m *Model, g *Gang) *circle {
 	kind := m.kindOf(g)
 	if r.circles[kind] == nil {

@@ -10,6 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// Moves for a gang that waits in pieces are victims that all find another node:
+//
+//	gang -> fewest movable surplus whose leaving makes it fit -> gang placed -> each of the surplus on the tightest node left
+//	         ^                                                                   |
+//	         +---------- again, without those that found none -------------------+
+
 const (
 	// mostMissing is how many workers a gang may lack at most for moves to be sought: a choice costs the nodes × what it lacks.
 	mostMissing = 64

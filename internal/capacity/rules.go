@@ -73,6 +73,7 @@ func (m *inventory) rulesOf(s *Shape) *rules {
 			r.aloneIn = t.Key
 		}
 	}
+	// Only if all terms are about its own kind can the first of a gang begin without any other pod.
 	r.together = len(k.Beside) > 0
 	for i := range k.Beside {
 		r.besides, r.together = append(r.besides, k.Beside[i].Key), r.together && k.Beside[i].meets(k)
@@ -94,6 +95,7 @@ func (m *inventory) rulesOf(s *Shape) *rules {
 func (r *rules) meet(p *Pod) {
 	for _, key := range r.kin.conflict(p.Kin) {
 		r.blockers, r.onNode[p.on] = append(r.blockers, blocker{p, key}), append(r.onNode[p.on], p)
+		// A placed pod that keeps its rack to itself ties nodes together like a rule of the worker's own.
 		r.nodeBound = r.nodeBound && (key == "" || key == corev1.LabelHostname)
 	}
 	if r.helps(p.Kin) {
@@ -108,6 +110,7 @@ func (r *rules) meet(p *Pod) {
 
 // helps is true for a pod that all required affinities are about.
 func (r *rules) helps(k *Kin) bool {
+	// Kubernetes counts a pod for one affinity only if it matches all.
 	return len(r.kin.Beside) > 0 && !slices.ContainsFunc(r.kin.Beside, func(t Term) bool { return !t.meets(k) })
 }
 
@@ -124,6 +127,7 @@ func (m *inventory) eligibleFor(s *Shape) []bool {
 		n := &m.nodes[i]
 		all[i] = s.selectsNode(n, selectors)
 		for at := range s.Kin.Spread {
+			// A node counts for one spread only if it has the labels of all, as in Kubernetes.
 			if _, has := n.Labels[s.Kin.Spread[at].Key]; !has {
 				all[i] = false
 			}
@@ -299,6 +303,7 @@ func (m *inventory) keepOne(a *ask, room []int64, key string) {
 	domains := m.domainsOf(key)
 	chosen, least := -1, int64(math.MaxInt64)
 	for domain, all := range roomByDomain(a, room, domains) {
+		// By number among equals, because maps yield any order.
 		if all > 0 && (all < least || all == least && domain < chosen) {
 			chosen, least = domain, all
 		}

@@ -76,7 +76,6 @@ type Docket struct {
 	YieldsUnserved func(types.NamespacedName) bool
 }
 
-// yieldsTo is Yields for a gang.
 func (d *Docket) yieldsTo(g *Gang) func(types.NamespacedName) bool {
 	if g != nil && g.Unserved && d.YieldsUnserved != nil {
 		return d.YieldsUnserved

@@ -146,6 +146,7 @@ func (m *Model) relieveLimit(g *Gang, a *ask, rank map[*Pod]int64, chosen []*Pod
 	}
 	// Surplus of the queue may have freed room on the nodes too, so that victims chosen before are unnecessary.
 	slices.SortFunc(chosen, byRank)
+	// Backwards, because the last in the order of victims are spared first.
 	for i := len(chosen) - 1; i >= 0; i-- {
 		one := []*Pod{chosen[i]}
 		m.part(gone, one)

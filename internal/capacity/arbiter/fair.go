@@ -97,6 +97,7 @@ func (c *collector) fairClaims(asked map[types.UID]time.Time) (claims []*capacit
 			again = kube.SoonerOf(again, left)
 			continue
 		}
+		// Those who leave have their grace, and Volcano its time to place the worker.
 		if since, is := asked[p.pod.UID]; is {
 			if c.asked[p.pod.UID] = since; c.now.Sub(since) > capacity.LongestLeave+c.arbiter.config.Claims.PlacementTimeout() {
 				continue // Others left for this pod before, and it was not placed.

@@ -21,6 +21,12 @@ import (
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
+// Turns are decided for each profile with limits by itself:
+//
+//	trainings, merges of its namespaces -> claimants \
+//	other pods there, guests in its Queue -> others   +-> admission.AdmitJobs -> turns; grants for the next evaluation
+//	use of its budgets, order, last grants           /
+
 // TurnOf is what the limits of its profile leave to a training; zero if that was not decided.
 func (a *Arbiter) TurnOf(job types.NamespacedName) admission.Turn {
 	a.mu.RLock()

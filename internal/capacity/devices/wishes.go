@@ -116,6 +116,7 @@ func (w Wishes) CacheKey() string {
 // CountFitting is how many such pods fit beside each other, at most limit, given what all devices of a node have and what is free
 // of them.
 func (w Wishes) CountFitting(all, free []int64, limit int32) int32 {
+	// One device a pod: any order gives the same number, so it is counted without taking any.
 	if len(w) == 1 && w[0].Devices == 1 {
 		n := int64(0)
 		for i := 0; i < len(all); i += Columns {

@@ -36,7 +36,6 @@ type Ended struct {
 	Lasted time.Duration
 }
 
-// task is a task of a namespace.
 type task struct{ namespace, name string }
 
 // History is how long gangs have lasted.
