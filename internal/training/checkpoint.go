@@ -14,6 +14,11 @@ import (
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
+// Before workers leave, worker 0 saves, in steps that survive a restart of the operator between any two:
+//
+//	a phase wants workers to leave -> status.checkpoint {for, number} is written -> annotation on worker 0's pod
+//	-> worker 0 answers with the number, or the grace passes -> they leave -> status.checkpoint is closed
+
 // CheckpointRequest asks worker 0 to save a checkpoint, by an annotation on its pod.
 type CheckpointRequest struct {
 	// UID of the pod, so that a pod created since is not asked.
@@ -62,6 +67,7 @@ func nextRequest(s *jobstate.State, master *podstate.Worker) int64 {
 	if c := s.Status.Checkpoint; c != nil {
 		last = max(last, requestNumber(c))
 	}
+	// The user's program writes annotations, so the largest number may be there already.
 	return min(last, math.MaxInt64-1) + 1
 }
 

@@ -50,6 +50,7 @@ func (p *planner) completeIfSucceeded() (met bool) {
 			"%s, and no worker failed within the completion grace of %s. Still running when it ended: %s.",
 			describe.CapitalizeFirst(p.WhoSucceeded()), p.CompletionGrace(), describe.WorkersNamed(active)))
 	default:
+		// By a clock that was set back since, the deadline may be farther away than the whole grace.
 		p.requeueAfter(min(deadline.Sub(p.Now), p.CompletionGrace()))
 	}
 	return true

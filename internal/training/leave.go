@@ -68,6 +68,7 @@ func (l *leaver) takeRoomBack() {
 	}
 	l.dropMembers(func(i int32) bool { return l.IsEvicted(i) && l.At[i] == nil && !l.HasLeft(i) })
 	losses.ReleaseEvicted(l.Status, func(int32) bool { return true })
+	// That it left may have counted as a loss of what the job had just gained, and served no gang.
 	e.NextGrowthTime, e.QuickLosses = nil, max(0, e.QuickLosses-1)
 }
 

@@ -130,6 +130,7 @@ func (p *planner) describeInput() describe.Input {
 // requeueAfter asks to be called again after d, or earlier.
 func (p *planner) requeueAfter(d time.Duration) {
 	if p.d.RequeueAfter == 0 || d < p.d.RequeueAfter {
+		// Zero would stand for never.
 		p.d.RequeueAfter = max(d, time.Millisecond)
 	}
 }

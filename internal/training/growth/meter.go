@@ -64,6 +64,7 @@ func (m *Meter) close(now time.Time) {
 		return
 	}
 	if m.longest <= longestOutage {
+		// Zero would stand for nothing measured.
 		m.outage = max(time.Second, m.longest-m.usual)
 		m.count++
 	}

@@ -73,6 +73,7 @@ func (s Step) Weigh() Worth {
 // deviceTime is the device-seconds of so many workers in a time; 0 for a negative one.
 func (s Step) deviceTime(workers int32, d time.Duration) int64 {
 	seconds := float64(workers) * float64(max(1, s.Devices)) * max(0, d.Seconds())
+	// Up to 2^53 a float holds each whole number.
 	return int64(math.Min(math.Round(seconds), 1<<53))
 }
 

@@ -138,6 +138,7 @@ func (g Growth) NoteStep(bound time.Time) {
 	}
 	perHour := ptr.Deref(g.Spec.Elasticity.Growth.MaxPerHour, v1alpha1.DefaultGrowthsPerHour)
 	debt := ptr.Deref(e.BudgetTime, metav1.Time{}).Time
+	// A growth waits until the debt is an hour ahead at most, and adds an hour at most.
 	if farthest := g.Now.Add(2 * time.Hour); debt.After(farthest) {
 		debt = farthest // Of another clock.
 	}

@@ -57,6 +57,7 @@ func Open(s *jobstate.State) *Books {
 func (b *Books) SettleLosses() {
 	members := b.readMembers()
 	losses := b.findLosses(members)
+	// Before the first ruling: whether a worker that succeeded is stranded decides what follows from it.
 	b.judgeSuccesses(members, losses)
 	for i := range losses {
 		l, m := &losses[i], &members[losses[i].index]

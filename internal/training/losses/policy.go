@@ -36,6 +36,7 @@ func ruleMatches(r *v1alpha1.FailureRule, o occurrence) bool {
 }
 
 func matchesCode(c *v1alpha1.ExitCodes, code int32) bool {
+	// Zero is for a worker without an exit code, which NotIn would match.
 	return code != 0 && slices.Contains(c.Values, code) == (c.Operator == v1alpha1.ExitCodesIn)
 }
 

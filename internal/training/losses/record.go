@@ -125,6 +125,7 @@ func (b *Books) countRestarts(l *loss, r ruling, restarts int32, again bool) {
 	b.Status.RestartTimes = slices.DeleteFunc(b.Status.RestartTimes, func(t metav1.Time) bool {
 		return !t.Add(b.restartWindow()).After(b.Now)
 	})
+	// One beyond the limit ends the job, so the list needs no more.
 	for range min(restarts, limit+1-int32(len(b.Status.RestartTimes))) {
 		b.Status.RestartTimes = append(b.Status.RestartTimes, b.StatusTime())
 	}

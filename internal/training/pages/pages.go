@@ -120,7 +120,6 @@ func metadata(job *v1alpha1.ElasticTrainingJob) metav1.ObjectMeta {
 	}
 }
 
-// newRoute is the route with this spec.
 func newRoute(job *v1alpha1.ElasticTrainingJob, c config.Pages, spec map[string]any) *unstructured.Unstructured {
 	route, m := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}, metadata(job)
 	route.SetGroupVersionKind(ChooseKind(c))

@@ -163,5 +163,6 @@ func (in Input) waitAfter(last *Outcome) time.Duration {
 	if last.Reason != "" {
 		interval = retryInterval
 	}
+	// A try that lies ahead was noted by a clock that was set back since.
 	return min(last.Time.Add(interval).Sub(in.Now), interval)
 }

@@ -87,6 +87,7 @@ func (m *Meter) noteSteps(step int64, at time.Time) (took time.Duration) {
 		took = min(pause, m.mostFor(steps))
 		m.learn(pause, steps)
 	default:
+		// Part of the pause went into evaluating or saving, or its length is not believed.
 		took = min(max(pause, 0), m.usualFor(steps))
 	}
 	m.Account.noteSteps(step, took)

@@ -166,6 +166,7 @@ func (e *Evidence) NoteFailure(id types.UID, source Source, name string, now tim
 	}
 	if open := e.open[id]; open != nil {
 		if j = open; now.Sub(j.began) <= together {
+			// One more than may be blamed is kept, so that it is known that they were too many.
 			if !slices.Contains(j.failed, name) && len(j.failed) <= mostTogether {
 				j.failed = append(j.failed, name)
 			}
@@ -185,6 +186,7 @@ func (e *Evidence) NoteRejection(source Source, name string, now time.Time) {
 // SettleFailures judges failures to which no more nodes come.
 func (e *Evidence) SettleFailures(now time.Time) {
 	for id, j := range e.open {
+		// A failure that lies ahead was noted by a clock that was set back since.
 		if passed := now.Sub(j.began); passed > together || passed < -together {
 			e.closeFailure(id, j)
 		}
@@ -201,6 +203,7 @@ func (e *Evidence) closeFailure(id types.UID, j *job) {
 			since = j.since[at]
 		}
 		if share > 0 {
+			// The hours up to the failure must be in before rates are read.
 			e.settle(j, j.began)
 			e.blame(j.source, name, since, share, false, j.began)
 		}
@@ -220,12 +223,14 @@ func (e *Evidence) blame(source Source, name string, since time.Time, share floa
 	if g == nil {
 		g = n.add(source, now)
 		if !since.IsZero() && now.After(since) {
+			// These hours are among the task's already, and without subtracts what was seen here.
 			g.here.hours = now.Sub(since).Hours()
 		}
 	}
 	task, owner := e.taskOf(source, now), e.ownerOf(source.Owner, now)
 	e.fleet.fade(now)
 	ofOwner := n.seenOf(source.Owner, now)
+	// A bad node must not make its tasks look as if they failed everywhere.
 	elsewhere, others, fleet := task.without(g.here), owner.without(ofOwner), fleetRate(e.fleet)
 	rate := usualRate(elsewhere, others, fleet)
 	if rejected {

@@ -75,10 +75,10 @@ func CheckDevices(template *corev1.PodTemplateSpec) field.ErrorList {
 	return all
 }
 
-// isExtended tells whether a resource is of a device plugin, or of whoever else adds to what Kubernetes itself knows.
 // perCent are resources of Volcano's vGPUs that are per cent of each device.
 var perCent = []corev1.ResourceName{"volcano.sh/vgpu-cores", "volcano.sh/vgpu-memory-percentage"}
 
+// isExtended tells whether a resource is of a device plugin, or of whoever else adds to what Kubernetes itself knows.
 func isExtended(name corev1.ResourceName) bool {
 	domain, _, qualified := strings.Cut(string(name), "/")
 	return qualified && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")

@@ -37,6 +37,7 @@ func (b Blueprint) stayNear(spec *corev1.PodSpec, i int32) {
 	for _, n := range near {
 		affinity.PreferredDuringSchedulingIgnoredDuringExecution = append(affinity.PreferredDuringSchedulingIgnoredDuringExecution,
 			corev1.PreferredSchedulingTerm{
+				// The nearest nodes are in all of them, and get 100 together: the most that one preference may weigh.
 				Weight:     int32(max(1, 100/len(near))),
 				Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{onHosts(n.Hosts)}},
 			})

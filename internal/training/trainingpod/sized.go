@@ -27,6 +27,7 @@ func MergeAsks(job *v1alpha1.MergeJob, qos config.QoS) []sizing.Ask {
 
 func asksOf(pods int32, qos config.QoS, template func(i int32) *corev1.PodSpec) []sizing.Ask {
 	var asks []sizing.Ask
+	// Pod 0 and pod 1 stand for the two roles: all but the first are alike.
 	for i := range min(pods, 2) {
 		spec := template(i)
 		if spec.Resources != nil {

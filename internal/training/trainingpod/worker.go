@@ -51,6 +51,7 @@ func (b Blueprint) NewPod(i int32) *corev1.Pod {
 		Spec: *WorkerSpec(b.Job, b.Accelerators, b.Attempt.Model, i),
 	}
 	SetOwner(pod, b.Job.Spec.Owner)
+	// After sizing, which WorkerSpec has applied: limits are set to what is requested by now.
 	ApplyQoS(&pod.Spec, b.Tier.QoS)
 	pod.Spec.Hostname = name
 	pod.Spec.Subdomain = rendezvous.ServiceName(b.Job.Name)
