@@ -150,6 +150,7 @@ func (t *state) timeLimit() time.Duration {
 // longestRun is how long the merge holds its room at most, by its last runs or, where they are unknown, by its timeouts.
 func (t *state) longestRun() time.Duration {
 	if known := t.job.Past.Longest; known > 0 {
+		// The last runs are measured from when their pods were bound, and until then it asks for so long.
 		return min(known+aheadTimeout, t.timeLimit())
 	}
 	return t.timeLimit()

@@ -80,6 +80,7 @@ func (p *planner) callHead(line []*merge) {
 	}
 	if held, until := p.roomHeld(); held {
 		could := func(t *merge) bool { return t.job.Store == nil || t.job.Store.Trouble == nil }
+		// Nothing needs to be decided again at that time if none of the line can use it.
 		if !until.IsZero() && slices.ContainsFunc(line, could) {
 			p.wakeAt(until)
 		}

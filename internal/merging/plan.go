@@ -202,6 +202,7 @@ func (t *merge) recordSighting() {
 		t.st.LastFull = nil
 	case s.Full.Name != nameOf(t.st.LastFull):
 		t.st.LastFull = &v1alpha1.FullModel{
+			// The store's clock may be ahead, and a model from the future would have no age.
 			Name: s.Full.Name, Time: metaTime(earlierOf(s.Full.Time, t.p.now)), LastIncrement: LastMerged(t.st)[s.Full.Name],
 		}
 	}

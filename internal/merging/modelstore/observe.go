@@ -123,6 +123,7 @@ func (s *store) observeStore(ctx context.Context, l Location, q Query) (Observat
 	var o Observation
 	// A marker alone is not enough: a merge onto a directory without a model would lose everything that was merged before.
 	for i, full := range marked {
+		// The newest, and the run's own: each look costs a request, and the others decide nothing.
 		if o.LastFull != nil && full.Name != q.Run {
 			continue
 		}
@@ -149,6 +150,7 @@ func (s *store) lastNames(ctx context.Context, parent string) ([]string, error) 
 		if !o.folder || !plainName(name) {
 			return nil
 		}
+		// Cut only when there are twice as many, so that each name is moved once.
 		if names = append(names, name); len(names) > 2*mostFull {
 			names = slices.Delete(names, 0, len(names)-mostFull)
 		}
@@ -282,6 +284,7 @@ func (t *tally) add(name string, written time.Time) error {
 		return refuse(Invalid, "there are more than %d increments, and a window over the last %d needs all of them listed: delete "+
 			"old ones, for example by a lifecycle rule, or leave spec.window out", MostInWindow, t.window)
 	}
+	// Cut only when there are twice as many, so that each name is moved once.
 	if t.names = append(t.names, name); len(t.names) >= 2*t.window {
 		t.names = slices.Delete(t.names, 0, len(t.names)-t.window)
 	}
