@@ -129,7 +129,6 @@ func (c *Collector) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// registerMetrics registers the metrics.
 func (c *Collector) registerMetrics(ctx context.Context, mgr ctrl.Manager) error {
 	trainings, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{})
 	if err != nil {
@@ -216,6 +215,7 @@ func (c *Collector) doRound(ctx context.Context) {
 
 // readAndRecord does what needs no Prometheus.
 func (c *Collector) readAndRecord(ctx context.Context, l Ledger) error {
+	// Kills first: the memory that is read then has them.
 	if err := c.recordKills(ctx, l); err != nil || c.isLoaded() {
 		return err
 	}
@@ -277,6 +277,7 @@ func (c *Collector) recordRemaining() {
 	if len(waiting) == 0 {
 		return
 	}
+	// The context of Start has ended.
 	ctx, cancel := context.WithTimeout(context.Background(), lastTimeout)
 	defer cancel()
 	l, err := c.open(ctx)

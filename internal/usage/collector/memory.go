@@ -92,6 +92,7 @@ func (c *Collector) OOMKilled(k OOMKill) {
 		return
 	}
 	now := c.now()
+	// A node's clock may be ahead.
 	if k.At.IsZero() || k.At.After(now) {
 		k.At = now
 	}

@@ -204,6 +204,7 @@ func decodeLine(line []byte, into any) error {
 
 // load inserts the rows of all tables, and returns how many there are.
 func (b *backup) load(ctx context.Context, tx transaction) (n int64, err error) {
+	// The new tables begin now; the backup says when the ledger did.
 	if _, err := tx.ExecContext(ctx, "DELETE FROM ledger_begin"); err != nil {
 		return 0, err
 	}

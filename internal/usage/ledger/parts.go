@@ -68,7 +68,6 @@ func (k *OOMKill) check() error {
 	return nil
 }
 
-// partNames are the parts.
 var partNames = names[Part]{"part", []string{"namespace", "kind", "task", "role", "container"}, func(p Part) []string {
 	return []string{p.Namespace, p.Kind, p.Task, p.Role, p.Container}
 }}

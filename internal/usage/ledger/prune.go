@@ -47,6 +47,7 @@ func (l *Ledger) PruneBefore(ctx context.Context, before time.Time) (int64, erro
 			"(SELECT 1 FROM training_day d WHERE d.uid = training.uid)", day*secondsOfDay); err != nil {
 			return err
 		}
+		// What was before is unknown from now on, and reports and budgets must say so.
 		if _, err := tx.ExecContext(ctx, "UPDATE ledger_begin SET at = $1 WHERE at < $1", day*secondsOfDay); err != nil {
 			return err
 		}

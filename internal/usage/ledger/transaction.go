@@ -72,7 +72,6 @@ func parameterList(first, n int) string {
 	return string(append(b, ')'))
 }
 
-// rowParameters are the parameters of rows.
 func rowParameters(rows, columns int) string {
 	each := make([]string, rows)
 	for i := range each {

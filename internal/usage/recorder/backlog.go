@@ -104,7 +104,6 @@ func (b *backlog) dropOldest() {
 	b.metrics.stays.Inc()
 }
 
-// keepDecisions keeps a decision.
 func (b *backlog) keepDecisions(decisions ...ledger.Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -216,6 +216,7 @@ func (*Recorder) NeedLeaderElection() bool { return true }
 func (r *Recorder) Start(ctx context.Context) error {
 	r.beginLeading()
 	r.unpruned = pruneTurns // due at once
+	// closeGap takes pods that are not in the cache for lost.
 	if !toolscache.WaitForCacheSync(ctx.Done(), r.synced) {
 		return nil
 	}
@@ -267,6 +268,7 @@ func (r *Recorder) runSession(ctx context.Context) (wrote bool, err error) {
 			return wrote, nil
 		case <-turns.C:
 		}
+		// Also in the first turn: until it has recorded all that run, CompleteUntil says nothing.
 		all := turn%int(seenInterval/endsInterval) == 0
 		if err := r.writeWaiting(ctx, l, all); err != nil {
 			return wrote, err

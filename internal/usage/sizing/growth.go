@@ -36,7 +36,6 @@ func dayOf(at time.Time, u Usage) Day {
 	return Day{Number: at.Unix() / day, CPU: int64(math.Ceil(enough * 1000)), Memory: u.MemoryPeak}
 }
 
-// amountOf is the amount of a resource.
 func (d Day) amountOf(resource string) int64 {
 	if resource == CPU {
 		return d.CPU

@@ -177,6 +177,7 @@ func quantile(exact, held Histogram, share float64) (enough float64, known bool)
 		if n := exact[bucket]; n > 0 {
 			before := above
 			above *= 1 - float64(n)/atRisk
+			// Without the margin a rounding error would take the next bucket.
 			if above <= 1-share+1e-12 {
 				within := min((before-(1-share))/(before-above), 1)
 				return bucketBound(bucket) * math.Pow(step, within-1), true
