@@ -47,6 +47,7 @@ func DecideChange(before, job *v1alpha1.ElasticTrainingJob, by Creation, rules R
 	was := claimant{before.Spec.Tier, before.Status.Tier, before.Spec.Owner, before.Spec.Submitter, conditions}
 	is := claimant{job.Spec.Tier, before.Status.Tier, job.Spec.Owner, job.Spec.Submitter, conditions}
 	d.claimIdentity(was, is, forTraining, by, rules)
+	// Whoever changes the template has other code run as that ServiceAccount.
 	if !equality.Semantic.DeepEqual(before.Spec.Template, job.Spec.Template) {
 		d.claimAccount(&job.Spec.Template.Spec, forTraining, by)
 	}

@@ -137,8 +137,10 @@ func refuseMerge(spec *v1alpha1.MergeJobSpec, conditions []metav1.Condition, rul
 	d.Refused = append(d.Refused, trainingpod.CheckMergeGrace(spec, rules.Config.Limits)...)
 	d.Refused = append(d.Refused, trainingpod.CheckWeight(&spec.Template)...)
 	d.Refused = append(d.Refused, trainingpod.CheckDevices(&spec.Template)...)
+	// A definition without defaults admits a merge without a number of pods, which then runs one.
 	core := trainingpod.MergeCounted(spec, max(spec.MinReplicas, 1), rules.Config.Sharing)
 	model := admission.ModelOf(nil, &spec.Template.Spec, rules.Config.Accelerators)
+	// A merge runs in the Queue of its pool, so that the capability of the profile's own does not hold for it.
 	d.checkCaps(admission.LimitsOf(rules.Profile).InOtherQueues(), core, model, spec.MinReplicas, rules)
 	d.checkBudgets(spec.Owner, core, rules)
 	d.checkPool(spec.Pool, rules)

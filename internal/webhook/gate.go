@@ -41,6 +41,10 @@ const (
 	readTimeout, roomTimeout = 2 * time.Second, time.Second
 )
 
+// A review passes three checks, each before it costs more:
+//
+//	length <= maxReview -> room for its bytes (small or large) -> read -> measured -> room for what it becomes in memory -> handler
+
 // gate passes reviews to handlers while there is memory for them. Anyone who reaches the port may send a review, so each is
 // measured before it is decoded.
 type gate struct {
@@ -74,6 +78,7 @@ func (g *gate) serveReview(w http.ResponseWriter, r *http.Request, object reflec
 
 	length := r.ContentLength
 	if length < 0 {
+		// A review that does not say its length has as much reserved as any may take.
 		length = maxReview
 	}
 	if length > maxReview {
