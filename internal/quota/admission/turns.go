@@ -215,6 +215,7 @@ func AdmitJobs(
 	}
 	for i := range all {
 		if turn, decided := t.turns[all[i].Job]; decided {
+			// A reconciler acts on a turn only if it is of the attempt that it has.
 			turn.Ask = all[i].Ask
 			t.turns[all[i].Job] = turn
 		}
