@@ -134,6 +134,7 @@ func judge(all []ledger.Decision, at time.Time) *account {
 		case !changes:
 			a.lately = append(a.lately, *d)
 		default:
+			// A wait goes on when only its reason changes, and began with the first.
 			if a.state == nil || !waits[d.Kind] || !waits[a.state.Kind] || d.UID != a.state.UID {
 				a.since, a.lately = d.At, nil
 			} else {
