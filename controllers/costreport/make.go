@@ -104,7 +104,6 @@ func filesOf(
 	return files, nil
 }
 
-// writers write the forms of a report.
 var writers = map[v1alpha1.ReportFormat]struct {
 	file  string
 	write func(cost.Report, report.Options) ([]byte, error)

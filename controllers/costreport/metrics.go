@@ -59,7 +59,6 @@ func (m *metrics) allCollectors() []prometheus.Collector {
 	return all
 }
 
-// register registers the metrics.
 func (m *metrics) register() error {
 	for _, c := range m.allCollectors() {
 		if err := ctrlmetrics.Registry.Register(c); err != nil {

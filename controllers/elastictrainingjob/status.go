@@ -44,6 +44,7 @@ func (r *Reconciler) report(
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("write the status: %w", err)
 	case p != nil && p.Class == kube.Retry:
+		// With the error the queue tries again by its back-off.
 		return reconcile.Result{}, p.Err
 	case p != nil && o.Job.Status.CompletionTime != nil:
 		// The status of an ended job keeps saying how it ended, so this problem is only in the log.

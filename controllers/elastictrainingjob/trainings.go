@@ -125,8 +125,10 @@ func (t *trainings) observe(
 	}
 	if id := st.Attempt.ID(); f.attempt != id {
 		t.leave(f)
+		// The GPU time is the job's; the pace is that of an attempt, whose size may be another.
 		f.attempt, f.meter, f.told, f.workers = id, progress.Meter{Account: f.meter.Account}, false, 0
 	}
+	// An entry of the ledger is of one number of GPUs, so it ends before another is noted.
 	if f.meter.Account.HoldsGPUs() != gpus {
 		t.tellLedger(f)
 	}

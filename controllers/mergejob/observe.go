@@ -152,7 +152,6 @@ func (r *Reconciler) observeRivals(ctx context.Context, job *merging.Job, read p
 	return r.observeStrangers(ctx, job)
 }
 
-// podsOf reads the pods of a MergeJob.
 func podsOf(ctx context.Context, reader client.Reader, job *v1alpha1.MergeJob) ([]podstate.Worker, error) {
 	pods := &corev1.PodList{}
 	err := reader.List(ctx, pods, client.InNamespace(job.Namespace),

@@ -184,6 +184,7 @@ func (s *stores) timeUntilRead(key types.NamespacedName, job *v1alpha1.MergeJob)
 	case since < 0:
 		return 0 // It was read by a clock that was set back since.
 	case last.failures > 0:
+		// Ten doublings at most, because a longer shift may overflow.
 		interval = min(interval, troubleInterval<<min(last.failures-1, 10), lastTrouble)
 	case last.hurry, last.sighting.Generation != job.Generation, last.sighting.RunNow != job.Annotations[v1alpha1.AnnotationRunNow]:
 		interval = hurryInterval
@@ -205,6 +206,7 @@ func (s *stores) keepSighting(key types.NamespacedName, job types.UID, sighting 
 	if failures++; sighting.Trouble == nil {
 		failures = 0
 	}
+	// Without hurry, also if a decision asked meanwhile: woken by this reading, it asks again if it needs another.
 	s.seen[key] = &seen{job: job, at: s.now(), sighting: sighting, failures: failures}
 }
 

@@ -44,6 +44,7 @@ func wakePools(of func(context.Context, client.Object) []string) handler.EventHa
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, e.Object, q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			// What moves from one pool to another concerns both.
 			wake(ctx, e.ObjectOld, q)
 			wake(ctx, e.ObjectNew, q)
 		},

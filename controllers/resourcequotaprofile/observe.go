@@ -38,7 +38,7 @@ func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
 	}
 	for i, read := range reads {
 		if i > 1 && len(o.Profiles) == 0 && len(o.Placeholders) == 0 {
-			break // Further reservations concern no task.
+			break // Only the Queues of profiles that are gone are left to decide about, and those are known by now.
 		}
 		if err := read(ctx, &o); err != nil {
 			return o, err
