@@ -15,11 +15,9 @@ type ceilings struct {
 	known map[string]*Answer
 }
 
-// CeilingFor is nil for a gang that would fit if nothing else ran, with empty nodes and nothing allocated to its queue, on any
-// model of accelerator that it may choose. For a gang that would not fit even then it is the answer of that empty model about its
-// own model of accelerator, in which Free is what the nodes have. It is also nil if "never" would be too strong: for a gang whose
-// queue does not exist, and for one that the model does not cover or cannot judge even then. Gangs that ask for the same share an
-// answer, which callers must not change.
+// CeilingFor is nil for a gang that would fit if nothing else ran, on any model of accelerator that it may choose, and where
+// "never" would be too strong: if its queue does not exist, or the model does not cover it or cannot judge it even then. For every
+// other gang it is the answer of the empty cluster about its own model of accelerator. Callers must not change it.
 func (m *Model) CeilingFor(g *Gang) (never *Answer) {
 	if _, exists := m.queues[g.Queue]; !exists || g.beyondModel() != "" {
 		return nil
@@ -40,7 +38,7 @@ func (m *Model) CeilingFor(g *Gang) (never *Answer) {
 
 // answerFor is the answer about a gang on its own model of accelerator; nil if it fits.
 func (c *ceilings) answerFor(g *Gang) *Answer {
-	key := g.gangKey()
+	key := g.gangKey() // Gangs that ask for the same share an answer.
 	answer, asked := c.known[key]
 	if !asked {
 		if there := c.empty.Ask(g); !there.Fits && there.Unknown == "" {

@@ -6,11 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ShareFairly moves places from surplus of queues above their share to waiting surplus of queues below theirs. Volcano reclaims
-// for gangs alone, so without this surplus would be shared by who came first. claims are the waiting surplus workers, each as a
-// gang of one, or of what completes a step of its job. may tells whether surplus of a job may leave for a claim. A queue gives
-// only what it has beyond its share, and takes only up to its own, so that nothing is taken back again. It returns which surplus
-// must leave, by job and with the job that gets the place, and the claims that are served.
+// ShareFairly moves places from surplus of queues above their share to waiting surplus of queues below theirs, which Volcano does
+// for gangs alone. claims are the waiting workers, each as a gang of one, or of what completes a step of its job. may tells
+// whether surplus of a job may leave for a claim. It returns which surplus must leave, by job and with the job that gets the
+// place, and the claims that are served.
 func (m *Model) ShareFairly(
 	claims []*Gang, may func(claim *Gang, job types.NamespacedName) bool,
 ) (leave map[types.NamespacedName]Verdict, served []*Gang) {
@@ -21,7 +20,7 @@ func (m *Model) ShareFairly(
 	}
 	for _, g := range orderedGangs(claims) {
 		if !rest.underShare(g) {
-			continue
+			continue // Beyond its share it would have to give the place back.
 		}
 		if settled := rest.placeIfFits(g); settled {
 			continue

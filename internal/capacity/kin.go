@@ -189,6 +189,7 @@ func (k *Kin) hasRules() bool {
 
 // grouping counts the rules by which the places of a gang's workers in domains of several nodes depend on each other.
 func (k *Kin) grouping() (count int) {
+	// Terms of one kind about the same domains bind as one.
 	keys := map[string]bool{}
 	for i := range k.Apart {
 		if t := &k.Apart[i]; t.Key != corev1.LabelHostname && t.meets(k) {

@@ -95,6 +95,7 @@ func (m *Model) drawnFrom(waiting []*Gang) []Drawn {
 		}
 		all[i].Weight++
 	}
+	// The most frequent, because of more than mostDrawn the rest is cut.
 	slices.SortStableFunc(all, func(a, b Drawn) int { return cmp.Compare(b.Weight, a.Weight) })
 	return all[:min(len(all), mostDrawn)]
 }

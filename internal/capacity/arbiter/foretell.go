@@ -227,6 +227,7 @@ func (c *collector) lifetimes(
 		if job := c.jobs[g.Job]; job != nil {
 			task = trainingpod.TaskOf(job)
 		}
+		// One that ran before has a lifetime that knows for how long.
 		if all[g.Job] == nil {
 			all[g.Job], _ = history.DrawFor(g.Job.Namespace, task, g.Queue, 0)
 		}

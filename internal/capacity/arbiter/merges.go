@@ -28,6 +28,7 @@ func (c *collector) addMerge(job *v1alpha1.MergeJob) {
 	if pool == "" {
 		pool = job.Spec.Pool
 	}
+	// An attempt asks with the size that was recorded for it.
 	if run := job.Status.Run; run != nil && run.Outcome == "" {
 		workers = run.MinReplicas
 	}

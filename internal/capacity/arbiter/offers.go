@@ -35,6 +35,7 @@ type offers struct {
 // to a minute old; old is its age, zero for a new one. It is not for concurrent use.
 func (a *Arbiter) OffersFor(ctx context.Context, queues []string) (byQueue map[string][]Offer, old time.Duration, err error) {
 	now := a.now()
+	// A queue that does not exist has no offer, and must not have all others computed anew each time.
 	known := !slices.ContainsFunc(queues, func(q string) bool {
 		_, is := a.offers.byQueue[q]
 		return !is && a.queueExists(ctx, q)

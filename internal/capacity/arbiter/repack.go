@@ -67,6 +67,7 @@ func (a *Arbiter) repack(
 		found.advice, after = model.AdviseRepack(names, waiting, in.movable(in.moved))
 		act = found.advice != nil
 	}
+	// Advice for people may move surplus of all queues, whatever their profiles let the operator do.
 	if !act {
 		found.advice, after = model.AdviseRepack(names, waiting, in.movable(nil))
 	}
