@@ -82,6 +82,7 @@ func PlanPages(in Input) Plan {
 	case recorded != "" && recorded != wanted:
 		p = in.remove(recorded)
 	case wanted != "" && recorded == "":
+		// It is made in the next evaluation, once the status names its kind.
 		p = Plan{RouteKind: wanted}
 	case wanted != "":
 		p = in.serve(wanted)

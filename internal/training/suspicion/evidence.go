@@ -104,6 +104,7 @@ func (e *Evidence) HoldNodes(id types.UID, source Source, nodes []string, now ti
 		if at, was := slices.BinarySearch(j.nodes, name); was {
 			since[i] = j.since[at]
 		} else if n := e.nodeOf(name, now); n != nil {
+			// Up to now fewer jobs were on it.
 			n.drain(now)
 			n.jobs++
 		}
