@@ -86,6 +86,7 @@ func (p *planner) callAhead(line []*merge) {
 			}
 			return
 		case turnUnknown:
+			// None of those behind may take what the answer may give.
 			return
 		case turnBlocked:
 		}

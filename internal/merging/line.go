@@ -100,6 +100,7 @@ func (p *planner) callHead(line []*merge) {
 			t.askForPlace()
 			return
 		case turnUnknown:
+			// It keeps its place until the answer comes, which turnPatience bounds.
 			return
 		case turnBlocked:
 		}
