@@ -209,6 +209,7 @@ func (c *Collector) loadMemory(ctx context.Context, l Ledger) error {
 	}
 	unread := 0
 	err = l.PartDays(limited, ledger.PartQuery{From: from, To: to}, func(d ledger.PartDay) error {
+		// The ledger was asked for the longest window, and each namespace has its own.
 		if first, _ := windowOf(now, m.windows.learnWindow(limited, d.Namespace)); d.Day.Before(first) {
 			return nil
 		}

@@ -42,6 +42,7 @@ func (n names[K]) ensureIDs(ctx context.Context, tx transaction, keys []K) (map[
 	if len(missing) == 0 {
 		return ids, nil
 	}
+	// No other writer takes these ids: transactions that write take turns.
 	var last int64
 	if err := tx.QueryRowContext(ctx, "SELECT COALESCE(MAX(id), 0) FROM "+n.table).Scan(&last); err != nil {
 		return nil, err

@@ -139,6 +139,7 @@ func replaceDays(ctx context.Context, tx transaction, before, after map[string][
 			}
 			d.addAmounts(sums, resources, 1)
 			if i < len(was) {
+				// Sums of days change by the difference, however many pods the day has.
 				was[i].addAmounts(sums, resources, -1)
 			}
 		}

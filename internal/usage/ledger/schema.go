@@ -206,6 +206,7 @@ func (s schema) migrate(ctx context.Context, tx transaction) error {
 	if version < beginVersion {
 		return nil
 	}
+	// Of a ledger that had pods before this table the migration has said when it began.
 	_, err = tx.ExecContext(ctx, "INSERT INTO ledger_begin (at) SELECT $1 WHERE NOT EXISTS (SELECT 1 FROM ledger_begin)",
 		s.clock().Unix())
 	return err

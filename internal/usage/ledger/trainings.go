@@ -67,6 +67,7 @@ func loadTrainings(ctx context.Context, tx transaction, all []Trained) (map[stri
 			}
 			return err
 		})
+	// Two questions, because each goes by an index of its own.
 	for _, which := range []string{"waiting > 0", fmt.Sprintf("day >= %d", earliestDay)} {
 		if err != nil {
 			return nil, err

@@ -28,6 +28,7 @@ func (c *Client) Collect(ctx context.Context, day time.Time, stays []Stay, now t
 	}
 	for _, b := range batches {
 		if failed.inARow == mostFailures {
+			// Not asked: so many in a row tell that Prometheus does not answer.
 			failed.add(b, nil)
 			d.ForgetBatch(b)
 			continue
@@ -56,6 +57,7 @@ func (c *Client) askBatch(ctx context.Context, d *Day, b Batch) (Answers, error)
 		if err != nil {
 			return nil, err
 		}
+		// Devices are asked for under two labels, and each names some.
 		answers[q.Metric] = append(answers[q.Metric], series...)
 	}
 	return answers, nil

@@ -265,6 +265,7 @@ func (f folding) foldDevices(active, utilization, memory map[source]values) {
 			active[of] = slices.Repeat([]float64{math.NaN()}, len(values))
 		}
 		for slot := range values {
+			// It stands in where a device tells nothing better.
 			percent, ok := values.at(slot)
 			if _, better := active[of].at(slot); ok && !better {
 				active[of][slot] = percent / 100

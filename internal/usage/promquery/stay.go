@@ -123,6 +123,7 @@ func (d *Day) ownersBySlot(stays []Stay) []*Stay {
 		}
 	}
 	for slot := range owners {
+		// Only now, or a later stay would take a slot that two have shared.
 		if shared.has(slot) {
 			owners[slot] = nil
 		}

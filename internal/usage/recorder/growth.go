@@ -104,6 +104,7 @@ func (r *Recorder) readStays(ctx context.Context, l Ledger) error {
 		return err
 	}
 	stays := map[string]growth.Stay{}
+	// Queues in which surplus gave way come first, if there are too many.
 	for queue, gone := range left {
 		if len(stays) < mostQueues {
 			stays[queue] = growth.Stay{Held: held[queue], Left: gone}
