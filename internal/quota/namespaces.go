@@ -63,6 +63,7 @@ func (x *Index) assignNamespaces(namespaces []Namespace) (of map[string][]string
 				continue
 			}
 			name := x.entries[i].profile.Name
+			// The oldest profile comes first.
 			if owner == "" {
 				owner = name
 				of[owner] = append(of[owner], n.Name)

@@ -229,6 +229,7 @@ func newPlanner(o Observed, now time.Time) *planner {
 	p.divideShares(valid)
 	for _, r := range p.reviews {
 		r.used = capacity.Amounts{}
+		// Pods that hold reserved room are in the operator's namespace, and the profile's all the same.
 		for name, amount := range o.Reserved[r.profile.Name] {
 			r.used[name] = amount
 		}

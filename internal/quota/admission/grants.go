@@ -50,6 +50,7 @@ func (t *table) rememberGrants(all []Claimant, before Grants, now time.Time) Gra
 		}
 		switch {
 		case turn.Surplus > int32(len(c.Surplus)):
+			// A grant that is repeated keeps its time, or its pods would never be late.
 			if turn.Surplus != g.Surplus || !isRecent(g.More, now) {
 				g.More, g.Surplus = now, turn.Surplus
 			}
