@@ -47,6 +47,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 		return o, false, err
 	}
 	var complete bool
+	// After the list: whatever it lacks is then known to be gone, or not known yet.
 	if o.Departures, complete = r.memory.unsettled(job, listed); !complete {
 		return o, false, nil
 	}
@@ -74,6 +75,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 	if err := r.observeGang(ctx, &o); err != nil {
 		return o, false, err
 	}
+	// From here on the job's queue is known.
 	r.observeGrowth(&o)
 	core, surplus := describe.HeldGPUs(job, &job.Status, o.Claims.Count().Devices)
 	o.Doubted, o.Shunned = r.suspects.observe(job, o.Workers, o.WebhooksOff)

@@ -72,6 +72,7 @@ func (s *suspects) observe(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key, is := client.ObjectKeyFromObject(job), known{job.UID, sourceOf(job, webhooksOff)}
+	// An earlier job of the name is gone, and is on no node any more.
 	if was, there := s.jobs[key]; there && was.uid != is.uid {
 		s.evidence.HoldNodes(was.uid, was.source, nil, s.now())
 	}

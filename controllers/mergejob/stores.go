@@ -223,6 +223,7 @@ func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*mer
 		seen.Known, query.Known, query.After = full.Name, full.Name, full.LastIncrement
 	}
 	if run := job.Status.Run; run != nil {
+		// Before the store: only what has ended by then is sure to show in the reading.
 		pods, err := podsOf(ctx, s.client, job)
 		if err != nil {
 			return nil, err
