@@ -16,8 +16,8 @@ type ceilings struct {
 }
 
 // CeilingFor is nil for a gang that would fit if nothing else ran, on any model of accelerator that it may choose, and where
-// "never" would be too strong: if its queue does not exist, or the model does not cover it or cannot judge it even then. For every
-// other gang it is the answer of the empty cluster about its own model of accelerator. Callers must not change it.
+// "never" would be too strong: if its queue does not exist, or the model does not cover it or cannot judge it even then. For
+// every other gang it is the answer of the empty cluster about its own model of accelerator. Callers must not change it.
 func (m *Model) CeilingFor(g *Gang) (never *Answer) {
 	if _, exists := m.queues[g.Queue]; !exists || g.beyondModel() != "" {
 		return nil
