@@ -63,8 +63,7 @@ func (a *Arbiter) WatchCluster(ctx context.Context, c cache.Cache) error {
 		}
 		handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc: func(added any) {
-				// The mirror first: the evaluation that follows must see the object, and decide counts on it for pods that were
-				// bound.
+				// The mirror first: decide reads bindings before it, so that no gang is missed.
 				look(added)
 				a.noteBinding(nil, added)
 				a.NoteChange()
