@@ -428,8 +428,8 @@ bench-growth: ## Compare ways to grow under churn, with the real planners, and w
 	@go run ./test/perf/growth -commit="$$(git describe --always --dirty)"
 
 .PHONY: bench-giveway
-bench-giveway: ## Compare Volcano's pairs of actions that evict, and write the table of docs/volcano.md: TRIALS (60); half an hour.
-	@TIDELINE_GIVEWAY_TRIALS='$(TRIALS)' TIDELINE_GIVEWAY_PAGE='$(CURDIR)/docs/volcano.md' \
+bench-giveway: ## Compare Volcano's pairs of actions that evict, and write the table of decision 0013: TRIALS (60); half an hour.
+	@TIDELINE_GIVEWAY_TRIALS='$(TRIALS)' TIDELINE_GIVEWAY_PAGE='$(CURDIR)/docs/decisions/0013-volcano-configuration.md' \
 		TIDELINE_GIVEWAY_COMMIT="$$(git describe --always --dirty)" \
 		exec go test -count=1 -timeout=4h -v -run='^TestGiveWay$$' ./test/perf/giveway
 

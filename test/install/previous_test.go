@@ -17,7 +17,7 @@ import (
 )
 
 // firstPrevious is the commit that is taken for the version before where no tag is, as before the first release; see
-// docs/upgrade.md.
+// CONTRIBUTING.md.
 //
 //go:embed previous
 var firstPrevious string

@@ -4,7 +4,7 @@
 //	make bench-giveway
 //
 // The pairs take turns, trial by trial, and each goes first in every other trial, so that what else the machine does is the same
-// for both. The table is written into docs/volcano.md.
+// for both. The table is written into docs/decisions/0013-volcano-configuration.md.
 package giveway
 
 import (

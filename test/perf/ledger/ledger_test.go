@@ -24,6 +24,7 @@ const (
 	batch                = 2000
 	slowest              = time.Second
 	bytesPerDay          = 300
+	bytesPerTrainingDay  = 200
 	gpu, window, longest = "nvidia.com/gpu", 168 * time.Hour, 8 * 60 * 60
 )
 
@@ -37,6 +38,48 @@ func TestSQLite(t *testing.T) {
 	perDay := info.Size() / (days * podsPerDay)
 	t.Logf("%d MB, %d bytes for each day of a pod", info.Size()>>20, perDay)
 	NewWithT(t).Expect(perDay).To(BeNumerically("<", bytesPerDay), "what docs/operations.md says of the file")
+}
+
+// TestDaysOfTrainings: what the ledger keeps of a day of a training that reports its steps is small beside its pods.
+func TestDaysOfTrainings(t *testing.T) {
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "ledger.db")
+	l, err := ledger.Open(t.Context(), ledger.Options{File: file})
+	g.Expect(err).NotTo(HaveOccurred())
+	const trainings = batch
+	for day := range days {
+		all := make([]ledger.Trained, trainings)
+		for i := range all {
+			all[i] = trained(begin.AddDate(0, 0, day), int64(day), i)
+		}
+		g.Expect(l.RecordEntries(t.Context(), ledger.Entries{Trained: all})).To(Succeed())
+	}
+	held, err := l.QueryGoodput(t.Context(), begin, begin.AddDate(0, 0, days))
+	g.Expect(err).NotTo(HaveOccurred())
+	var sum int64
+	for _, of := range held {
+		sum += of.Held
+	}
+	g.Expect(sum).To(BeNumerically("==", days*trainings*8*12*60*60), "every day of every training is there")
+	g.Expect(l.Close()).To(Succeed())
+	info, err := os.Stat(file)
+	g.Expect(err).NotTo(HaveOccurred())
+	perDay := info.Size() / (days * trainings)
+	t.Logf("%d MB, %d bytes for each day of a training", info.Size()>>20, perDay)
+	g.Expect(perDay).To(BeNumerically("<", bytesPerTrainingDay), "what docs/operations.md says of the file")
+}
+
+// trained is half a day of a training of 100 steps, without a checkpoint yet.
+func trained(midnight time.Time, day int64, i int) ledger.Trained {
+	team, ends := fmt.Sprintf("team-%d", i%teams), midnight.Add(12*time.Hour)
+	return ledger.Trained{
+		UID: fmt.Sprintf("%08x-0000-4000-8000-%012x", i, i), Namespace: team, Profile: team, Queue: team,
+		User: fmt.Sprintf("user-%d", i%users), Tier: "exploratory", Kind: "ElasticTrainingJob", Task: fmt.Sprintf("task-%d", i%tasks),
+		From: midnight, To: ends, GPUs: 8,
+		Stretches: []ledger.Stretch{{
+			Began: midnight, At: ends, First: 100 * day, Last: 100 * (day + 1), GPUSeconds: 8 * 12 * 60 * 60, Saved: -1,
+		}},
+	}
 }
 
 func TestPostgreSQL(t *testing.T) {
