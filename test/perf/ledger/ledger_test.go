@@ -24,7 +24,7 @@ const (
 	batch                = 2000
 	slowest              = time.Second
 	bytesPerDay          = 300
-	bytesPerTrainingDay  = 200
+	bytesPerTrainingDay  = 250
 	gpu, window, longest = "nvidia.com/gpu", 168 * time.Hour, 8 * 60 * 60
 )
 
@@ -46,7 +46,7 @@ func TestDaysOfTrainings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ledger.db")
 	l, err := ledger.Open(t.Context(), ledger.Options{File: file})
 	g.Expect(err).NotTo(HaveOccurred())
-	const trainings = batch
+	const trainings = 500
 	for day := range days {
 		all := make([]ledger.Trained, trainings)
 		for i := range all {
