@@ -71,18 +71,18 @@ var behaviours = []behaviour{
 	{
 		what: "a container fails twice with the same last words", job: pyTorchJob(1, 1), event: exitsAlike,
 		theirs: runs, ours: failed + oursRuns,
-		why: "It would fail again: [SameFailureTwice](troubleshooting.md#samefailuretwice)",
+		why: "[SameFailureTwice](troubleshooting.md#samefailuretwice)",
 	},
 	{
 		what: "no `backoffLimit`: a container fails 11 times", job: pyTorchJob(1, 1),
 		event:  exits(1, slices.Repeat([]int{1}, 11)...),
 		theirs: runs, ours: failed + oursRuns,
-		why: "`restarts.max` is 10 within a day by default",
+		why: "`restarts.max` is 10 within a day",
 	},
 	{
 		what: "`backoffLimit: 2`: a container fails twice", job: pyTorchJob(1, 1, backoffLimit(2)), event: exits(1, 1, 1),
 		theirs: failed + nothing, ours: runs,
-		why: "Restarts must exceed `restarts.max`, but only reach `backoffLimit`",
+		why: "Restarts must exceed `restarts.max`, but reach `backoffLimit`",
 	},
 	{
 		what: "`backoffLimit: 2`: a container fails three times", job: pyTorchJob(1, 1, backoffLimit(2)), event: exits(1, 1, 1, 1),
@@ -92,12 +92,12 @@ var behaviours = []behaviour{
 	{
 		what: "`backoffLimit: 0`: a node evicts a pod", job: pyTorchJob(1, 1, backoffLimit(0)), event: evicted,
 		theirs: failed + nothing, ours: runs + new1,
-		why: "Tideline never counts evictions, training-operator only with `backoffLimit: 0`",
+		why: "Tideline never counts evictions",
 	},
 	{
 		what: "`backoffLimit: 0`: a pod is deleted", job: pyTorchJob(1, 1, backoffLimit(0)), event: deleted(1),
 		theirs: runs + new1, ours: failed + "; left: pods 0, Services, PodGroup",
-		why: "Tideline counts deleted pods; training-operator counts restarts of containers",
+		why: "Tideline counts deleted pods, the other containers' restarts",
 	},
 	{
 		what: "`restartPolicy: Never`: a container exits with 1", job: pyTorchJob(1, 1, restart(never)), event: exits(1, 1),
@@ -112,12 +112,12 @@ var behaviours = []behaviour{
 	{
 		what: "`restartPolicy: Never`: a node evicts a pod", job: pyTorchJob(1, 1, restart(never)), event: evicted,
 		theirs: failed + theirsStays, ours: runs + new1,
-		why: "An eviction is not a failure of the training",
+		why: "It is no failure of the training",
 	},
 	{
 		what: "`restartPolicy: Never`: a node is drained", job: pyTorchJob(1, 1, restart(never)), event: drained,
 		theirs: failed + "; left: pods 0, Services", ours: runs + new1,
-		why: "Nor is a drain; training-operator treats the deleted pod as failed",
+		why: "Nor is a drain",
 	},
 	{
 		what: "`restartPolicy: ExitCode`: a container exits with 1", job: pyTorchJob(1, 1, restart(byCode)), event: exits(1, 1),
@@ -127,29 +127,29 @@ var behaviours = []behaviour{
 	{
 		what: "`restartPolicy: ExitCode`: a container exits with 137", job: pyTorchJob(1, 1, restart(byCode)), event: exits(1, 137),
 		theirs: runs + new1, ours: runs,
-		why: "The container restarts in place and keeps its GPUs",
+		why: "The container restarts in place",
 	},
 	{
 		what: "`restartPolicy: ExitCode`, `backoffLimit: 1`: a container exits with 137 twice",
 		job:  pyTorchJob(1, 1, restart(byCode), backoffLimit(1)), event: exits(1, 137, 137),
 		theirs: runs + new1, ours: failed + oursRuns,
-		why: "Training-operator's count begins anew with each pod",
+		why: "Training-operator counts anew for each pod",
 	},
 	{
 		what: "`restartPolicy: ExitCode`, `ttlSecondsAfterFinished: 0`: a container exits with 1",
 		job:  pyTorchJob(1, 1, restart(byCode), deletedAfter(0)), event: exits(1, 1),
 		theirs: failed + theirsStays, ours: gone + nothing,
-		why: "Training-operator writes no completion time here",
+		why: "Training-operator writes no completion time",
 	},
 	{
 		what: "`activeDeadlineSeconds: 20`: the time passes", job: pyTorchJob(1, 1, deadline(20)),
 		theirs: runs, ours: failed + oursRuns,
-		why: "Training-operator checks only when the job changes otherwise",
+		why: "Training-operator looks only when the job changes",
 	},
 	{
 		what: "2 to 4 Workers, and room for 3", job: pyTorchJob(0, 4, elastic(2, 4)), room: 3,
 		theirs: waits, ours: runs,
-		why: "Training-operator places all of `Worker.replicas` at once",
+		why: "Training-operator places all at once",
 	},
 	{
 		what: "`suspend: true`", job: pyTorchJob(1, 1), event: (*side).suspend,
@@ -159,7 +159,7 @@ var behaviours = []behaviour{
 	{
 		what: "the Master succeeds, and a Worker runs on", job: pyTorchJob(1, 1), event: succeed(0),
 		theirs: succeeded + theirsStays, ours: runs,
-		why: "The others have `completionGraceSeconds` (300) to end",
+		why: "The others have `completionGraceSeconds` (300)",
 	},
 	{
 		what: "elastic, no Master: one of 2 Workers succeeds", job: pyTorchJob(0, 2, elastic(2, 2)), event: succeed(1),
@@ -185,6 +185,6 @@ var behaviours = []behaviour{
 	{
 		what: "`restartPolicy: Always`: all exit with 0", job: pyTorchJob(1, 1, restart(always)), event: succeed(1, 0),
 		theirs: runs, ours: succeeded + oursEnded,
-		why: "A worker that exits with 0 has succeeded",
+		why: "Exit code 0 is success",
 	},
 }

@@ -98,7 +98,7 @@ var differences = []difference{
 		seen: []seen{
 			{"auto", "1", simple},
 		},
-		why: "One process per GPU; without GPUs, `auto` is one per CPU",
+		why: "One per GPU; without GPUs, `auto` is one per CPU",
 	},
 	{
 		what:   "variable PET_RDZV_BACKEND",
@@ -423,7 +423,7 @@ var differences = []difference{
 		seen: []seen{
 			{"4", "2", []string{flexible}},
 		},
-		why: "Only `minReplicas` are placed together",
+		why: "`minReplicas` are placed together",
 	},
 	{
 		what:   "PodGroup's minResources.nvidia.com/gpu",

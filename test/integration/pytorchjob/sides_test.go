@@ -117,12 +117,12 @@ func (s *side) running() ([]int, error) {
 
 // How a job stands.
 const (
-	waits     = "the job waits"
-	runs      = "the job goes on"
-	failed    = "the job has failed"
-	succeeded = "the job has succeeded"
-	suspended = "the job is suspended"
-	gone      = "the job is gone"
+	waits     = "waits"
+	runs      = "goes on"
+	failed    = "failed"
+	succeeded = "succeeded"
+	suspended = "suspended"
+	gone      = "gone"
 )
 
 // state is how the job stands.

@@ -214,15 +214,23 @@ func differing(theirs, ours map[string]string) []string {
 			differs[name] = fmt.Sprintf(" | %s | %s |", a, b)
 		}
 	}
-	for name, words := range maps.Clone(differs) {
-		fact, isTrainers := strings.CutPrefix(name, "`train`'s ")
-		if data, logs := "`data`'s "+fact, "`logs`'s "+fact; isTrainers && differs[data] == words && differs[logs] == words {
-			delete(differs, name)
-			delete(differs, data)
-			delete(differs, logs)
-			differs["each container's "+fact] = words
+	together := func(name string, of ...string) {
+		words := differs[of[0]]
+		if words == "" || slices.ContainsFunc(of, func(each string) bool { return differs[each] != words }) {
+			return
+		}
+		for _, each := range of {
+			delete(differs, each)
+		}
+		differs[name] = words
+	}
+	for name := range maps.Clone(differs) {
+		if fact, isTrainers := strings.CutPrefix(name, "`train`'s "); isTrainers {
+			together("each container's "+fact, name, "`logs`'s "+fact, "`data`'s "+fact)
+			together("`train`'s and `logs`'s "+fact, name, "`logs`'s "+fact)
 		}
 	}
+	together("pod and `hostname`", "pod", "`hostname`")
 	var rows []string
 	for name, words := range differs {
 		rows = append(rows, "| "+name+words)
