@@ -17,7 +17,7 @@ import (
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
-// figures are what the table of docs/elastic-pytorch.md says of a scenario.
+// figures are what the table of docs/decisions/0038-real-node.md says of a scenario.
 func figures(t *training) {
 	GinkgoHelper()
 	lost, out := t.lost()
