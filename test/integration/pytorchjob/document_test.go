@@ -8,31 +8,42 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
 
-// page is where people read of the differences.
-var page = filepath.Join("..", "..", "..", "docs", "convert.md")
+var _ = It("pages have every difference that users may rely on, and no other", func() {
+	objects, behaviour := documented()
+	for _, each := range []struct {
+		page, heading string
+		rows          []string
+	}{
+		{"reference/pods.md", "PyTorchJob", objects},
+		{"convert.md", "What is different when it runs", behaviour},
+	} {
+		shown := rowsBelow(each.page, each.heading)
+		Expect(strings.Join(shown, "\n")).To(Equal(strings.Join(each.rows, "\n")), "%s has these rows, in this order", each.page)
+	}
+})
 
-var _ = It("docs/convert.md has every difference that users may rely on, and no other", func() {
-	content, err := os.ReadFile(page)
+// rowsBelow are the rows of tables below a heading of a page, without their heads.
+func rowsBelow(page, heading string) (rows []string) {
+	GinkgoHelper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", page))
 	Expect(err).NotTo(HaveOccurred())
-	_, chapter, found := strings.Cut(string(content), "\n## What is different when it runs\n")
-	Expect(found).To(BeTrue(), "the page has the chapter")
-	chapter, _, _ = strings.Cut(chapter, "\n## ")
-	var rows []string
-	for line := range strings.Lines(chapter) {
+	for line := range strings.Lines(markdown.Chapter(string(content), heading)) {
 		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| | ") {
 			rows = append(rows, strings.TrimSpace(line))
 		}
 	}
-	Expect(strings.Join(rows, "\n")).To(Equal(strings.Join(documented(), "\n")), "the tables have these rows, in this order")
-})
+	return rows
+}
 
-// documented are the rows of the four tables: for each difference that is not a detail, what is first seen of it. What only
-// one of the two sets has tables of its own, without the other's column and without reasons.
-func documented() []string {
+// documented are the rows of the tables: for each difference that is not a detail, what is first seen of it. What only one of
+// the two sets has tables of its own, without the other's column and without reasons.
+func documented() (objects, behaviour []string) {
 	GinkgoHelper()
-	var both, theirs, ours, behaviour []string
+	var both, theirs, ours []string
 	row := func(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |" }
 	for _, d := range differences {
 		for _, s := range d.seen {
@@ -53,7 +64,7 @@ func documented() []string {
 			behaviour = append(behaviour, row(b.what, theirs, ours, b.why))
 		}
 	}
-	return slices.Concat(both, theirs, ours, behaviour)
+	return slices.Concat(both, theirs, ours), behaviour
 }
 
 // outcome is what becomes of a job, without the objects that are left, which follow from the text.

@@ -1,5 +1,5 @@
 // Package pytorchjob gives the same PyTorchJobs to training-operator, and converted to Tideline, and holds what is
-// different between the two to what docs/convert.md says of it.
+// different between the two to what docs/convert.md and docs/reference/pods.md say of it.
 package pytorchjob
 
 import (

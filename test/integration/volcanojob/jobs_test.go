@@ -13,7 +13,7 @@ import (
 // jobName is the name of every job.
 const jobName = "ctr"
 
-// compared are the jobs whose pods are compared, by the name of their table in docs/convert-others.md.
+// compared are the jobs whose pods are compared, by the name of their table in docs/reference/pods.md.
 var compared = map[string]func() *batch.Job{
 	"a master and 3 workers, by pytorch": func() *batch.Job {
 		return job(map[string][]string{"pytorch": {}, "svc": {"--disable-network-policy=true"}}, task("master", 1), task("worker", 3))

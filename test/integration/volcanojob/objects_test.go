@@ -64,7 +64,7 @@ func converted(job *batch.Job) *v1alpha1.ElasticTrainingJob {
 // documented are the rows of a job's table.
 func documented(name string) string {
 	GinkgoHelper()
-	content, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "convert-others.md"))
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "pods.md"))
 	Expect(err).NotTo(HaveOccurred())
 	_, after, found := strings.Cut(string(content), "\n**"+name+"**")
 	Expect(found).To(BeTrue(), "the page has a table for %s", name)

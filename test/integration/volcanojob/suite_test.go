@@ -1,5 +1,5 @@
 // Package volcanojob gives the same Jobs to Volcano's controller, and converted to Tideline, and holds what is different in their
-// pods to the tables of docs/convert-others.md.
+// pods to the tables of docs/reference/pods.md.
 package volcanojob
 
 import (
