@@ -37,7 +37,7 @@ type link struct{ Title, source string }
 // index is the page that all others are found by.
 const index = docs + "/README.md"
 
-// navigation is what the index lists: under each heading of the second level, the pages that its tables begin their rows with.
+// navigation is what the index lists under each heading of the second level, in items of lists or first cells of rows.
 func (s *site) navigation() ([]chapter, error) {
 	p := s.pages[index]
 	if p == nil {
