@@ -427,6 +427,10 @@ bench-console: build ## Compare how long reconciles take without and with people
 bench-growth: ## Compare ways to grow under churn, with the real planners, and write docs/benchmarks/growth.md; minutes.
 	@go run ./test/perf/growth -commit="$$(git describe --always --dirty)"
 
+.PHONY: bench-gain
+bench-gain: ## Compare ways to divide free room among trainings that scale differently, and write their part of docs/benchmarks/growth.md; a minute.
+	@go run ./test/perf/growth -gain -commit="$$(git describe --always --dirty)"
+
 .PHONY: bench-giveway
 bench-giveway: ## Compare Volcano's pairs of actions that evict, and write the table of decision 0013: TRIALS (60); half an hour.
 	@TIDELINE_GIVEWAY_TRIALS='$(TRIALS)' TIDELINE_GIVEWAY_PAGE='$(CURDIR)/docs/decisions/0013-volcano-configuration.md' \

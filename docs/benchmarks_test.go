@@ -26,6 +26,7 @@ var measures = map[string][]string{
 	"make bench-merge-agreement": {"internal/merging", "internal/capacity", "controllers/mergejob", "test/perf/mergeline"},
 	"make bench-console":         {"internal/console", "controllers/elastictrainingjob", "test/perf/console"},
 	"make bench-growth":          {"internal/training", "internal/capacity", "test/perf/growth"},
+	"make bench-gain":            {"internal/training", "internal/capacity", "test/perf/growth"},
 	"make bench-sizing":          {"internal/usage", "test/perf/sizing"},
 	"make bench-outcome": {
 		"internal/training", "internal/capacity", "config/volcano", "test/perf/outcome", "test/perf/scheduler",

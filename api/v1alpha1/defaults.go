@@ -10,6 +10,7 @@ const (
 	DefaultCooldownSeconds        int32 = 300
 	DefaultGrowthsPerHour         int32 = 12
 	DefaultOutageSeconds          int32 = 60
+	DefaultLeastGainPercent       int32 = 10
 	DefaultCompletionGraceSeconds int32 = 300
 	DefaultJoinTimeoutSeconds     int32 = 600
 	DefaultLastCallTimeoutSeconds int32 = 30

@@ -102,6 +102,8 @@ const (
 	ReasonCoreNotRunning = "CoreNotRunning"
 	// ReasonCoolingDown: the job has changed its size, and does not grow again before the cooldown has passed.
 	ReasonCoolingDown = "CoolingDown"
+	// ReasonGainsTooLittle: more workers would add less to the speed of the training than elasticity.growth.leastGainPercent.
+	ReasonGainsTooLittle = "GainsTooLittle"
 	// ReasonDoesNotPay: more surplus fits, but the restart would cost more than it brings.
 	ReasonDoesNotPay = "DoesNotPay"
 	// ReasonDoesNotPayYet: more surplus fits and would bring more than the restart costs, and the job waits for more room until it

@@ -69,6 +69,15 @@ type Growth struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	OutageSeconds *int32 `json:"outageSeconds,omitempty"`
+
+	// LeastGainPercent is what one more worker must add to the speed of the training, in percent of what a worker of the core
+	// adds. Once it adds less, as measured, the job grows no further. It takes spec.progress and a training that says its total;
+	// 0 for no such limit. Default 10, range 0 to 100.
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	LeastGainPercent *int32 `json:"leastGainPercent,omitempty"`
 }
 
 // Shrink says what evicts surplus workers, and when.

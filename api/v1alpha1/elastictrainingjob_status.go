@@ -100,6 +100,27 @@ type ElasticityStatus struct {
 	// OutageSeconds is how long changes of size kept the job from progress, as measured; 0 before there was one.
 	// +optional
 	OutageSeconds int32 `json:"outageSeconds,omitempty"`
+	// Speeds are how fast the training goes with how many workers, as measured for this job and for others of its task, by rising
+	// number of workers. They decide how far it grows: see elasticity.growth.leastGainPercent.
+	// +optional
+	// +listType=map
+	// +listMapKey=workers
+	// +kubebuilder:validation:MaxItems=16
+	Speeds []MeasuredSpeed `json:"speeds,omitempty"`
+}
+
+// MaxSpeeds is for how many sizes the speed of a training is kept: those that were measured last.
+const MaxSpeeds = 16
+
+// MeasuredSpeed is how fast a training goes with a number of workers.
+type MeasuredSpeed struct {
+	// Workers that train, the core included.
+	Workers int32 `json:"workers"`
+	// PercentPerHour is how much of its total the training does in an hour, in percent, such as 12.5.
+	// +kubebuilder:validation:MaxLength=32
+	PercentPerHour string `json:"percentPerHour"`
+	// Time is when it was measured.
+	Time metav1.Time `json:"time"`
 }
 
 // MaxAvoidedNodes is how many nodes a job may avoid at a time.

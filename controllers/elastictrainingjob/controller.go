@@ -128,6 +128,8 @@ type Journal interface {
 	StayIn(queue string) growth.Stay
 	// OutageOf is for how long a change of size kept the training of a task from progress, as measured last; false for unknown.
 	OutageOf(namespace, task string) (time.Duration, bool)
+	// SpeedsOf are how fast the training of a task goes with how many workers, by rising number of workers; nil for unknown.
+	SpeedsOf(namespace, task string) []v1alpha1.MeasuredSpeed
 }
 
 // Setup registers the reconciler with the manager, whose cache has the index [kube.PodsByOwner].

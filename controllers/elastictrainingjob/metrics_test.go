@@ -300,6 +300,13 @@ func (j *journal) OutageOf(namespace, task string) (time.Duration, bool) {
 	return 0, false
 }
 
+func (j *journal) SpeedsOf(namespace, task string) []v1alpha1.MeasuredSpeed {
+	if namespace == "ads" && task == "clicks" {
+		return []v1alpha1.MeasuredSpeed{{Workers: 8, PercentPerHour: "12.5"}}
+	}
+	return nil
+}
+
 func TestATransitionIsCountedOnceItIsWritten(t *testing.T) {
 	g := NewWithT(t)
 	c, job := newClock(), jobNamed("ctr")

@@ -88,7 +88,9 @@ func (r *Reconciler) observeGrowth(o *jobstate.Observed) {
 	o.MeasuredOutage, o.Measurements = r.outages.read(o.Job)
 	if canGrow(o.Job) {
 		o.Stay = r.Journal.StayIn(o.Queue.Name)
-		o.TaskOutage, _ = r.Journal.OutageOf(o.Job.Namespace, trainingpod.TaskOf(o.Job))
+		task := trainingpod.TaskOf(o.Job)
+		o.TaskOutage, _ = r.Journal.OutageOf(o.Job.Namespace, task)
+		o.TaskSpeeds = r.Journal.SpeedsOf(o.Job.Namespace, task)
 	}
 }
 

@@ -267,6 +267,7 @@ func TestGrowthIsObservedWhereItCanBe(t *testing.T) {
 	o := w.evaluate(nil)
 	w.Expect(o.Stay).To(Equal(growth.Stay{Held: time.Hour, Left: 3}))
 	w.Expect(o.TaskOutage).To(Equal(42 * time.Second))
+	w.Expect(o.TaskSpeeds).To(HaveLen(1))
 	w.job.Spec.Task, w.job.Spec.MinReplicas = "other", 4
 	fixed := jobstate.Observed{Job: w.job}
 	fixed.Queue.Name = "ads"

@@ -102,51 +102,6 @@ func (r *Review) Decide() (map[types.NamespacedName]Verdict, Promises, time.Dura
 	return verdicts, r.next, r.again
 }
 
-// Grower is a running job that creates only the surplus that fits.
-type Grower struct {
-	// Gang has the job's missing surplus as its Workers.
-	Gang
-	// Placed is how much surplus the job has on nodes.
-	Placed int32
-	// Step is by how many surplus workers the job changes its size; 0 stands for 1.
-	Step int32
-}
-
-// IsJudged is true for a grower whose workers the model covers.
-func (g *Grower) IsJudged() bool { return g.beyondModel() == "" }
-
-// WholeSteps is how many of so many surplus workers are whole steps of the job.
-func (g *Grower) WholeSteps(workers int32) int32 { return workers - workers%max(g.Step, 1) }
-
-// LimitGrowth divides the free room among the growers, in the order of gangs. Waiting gangs come first: see reserve. It returns
-// how much surplus each grower may have in all. Room that is too little for a whole step is left to those behind.
-func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.NamespacedName]int32 {
-	if len(growers) == 0 {
-		return nil
-	}
-	rest := m.clone()
-	for _, g := range orderedGangs(waiting) {
-		rest.reserve(g)
-	}
-	limits := make(map[types.NamespacedName]int32, len(growers))
-	ordered := make([]*Grower, len(growers))
-	for i := range growers {
-		ordered[i] = &growers[i]
-	}
-	slices.SortFunc(ordered, func(a, b *Grower) int { return a.comesBefore(&b.Gang) })
-	for _, g := range ordered {
-		has := g.Placed
-		if g.Workers > 0 {
-			has += min(rest.largest(&g.Gang), g.Workers)
-		}
-		limits[g.Job] = g.WholeSteps(has)
-		if part := limits[g.Job] - g.Placed; part > 0 {
-			rest.placeWorkers(&g.Gang, part, rest.freeView())
-		}
-	}
-	return limits
-}
-
 // reserve keeps for a waiting gang the room that it needs. While it does not fit, it reserves all free room on its nodes,
 // because surplus that grew into it would have to leave again.
 func (m *Model) reserve(g *Gang) {

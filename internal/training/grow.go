@@ -114,8 +114,10 @@ func (g *grower) noteStep() {
 
 // stepOf is the step by which so many workers join.
 func (g *grower) stepOf(joining int32) *growth.Step {
+	training := g.Minimum + g.surplus().placed
 	return &growth.Step{
-		Training: g.Minimum + g.surplus().placed, Joining: joining, Outage: g.Growth().OutageTime(), Stay: g.Stay,
+		Training: training, Joining: joining, Shortfall: 1 - growth.CurveOf(g.Spec, g.Status).Share(training, joining),
+		Outage: g.Growth().OutageTime(), Stay: g.Stay,
 		Idle: g.Growth().RoomIdle(), First: g.Growth().LastStep().IsZero(),
 		Devices: trainingpod.GPUs(g.Job, 1) + g.Claims.Count().Devices,
 	}

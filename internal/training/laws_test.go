@@ -320,7 +320,12 @@ func (m *planned) coolsDown() bool {
 	e := m.was.Elasticity
 	return !slices.ContainsFunc(m.d.CreateWorkers, func(i int32) bool {
 		cooldown := time.Duration(*m.o.Job.Spec.Elasticity.Growth.CooldownSeconds) * time.Second
-		return m.evicted(i) || (e != nil && slices.Contains(e.Evicted, i) && m.now.Before(e.LastEvictionTime.Add(cooldown)))
+		if m.evicted(i) || e == nil || !slices.Contains(e.Evicted, i) {
+			return m.evicted(i)
+		}
+		// A time to come was written by a clock that has been put back since, and makes no job wait for hours.
+		left := e.LastEvictionTime.Add(cooldown).Sub(m.now)
+		return left > 0 && left <= cooldown
 	})
 }
 

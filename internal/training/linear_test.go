@@ -98,7 +98,7 @@ func TestDecisionsCostInProportionToTheWorkers(t *testing.T) {
 			// Linear work takes 8 times as long, or more where it no longer fits into the processor's caches, and quadratic work 64 times.
 			const most = 3 * large / small
 			ratio := 0.0
-			for range 3 { // Others use the machine too, so the best of a few.
+			for range 6 { // Others use the machine too, so the best of a few.
 				ratio = many.quickest().Seconds() / few.quickest().Seconds()
 				if ratio < most {
 					return

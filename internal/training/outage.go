@@ -25,7 +25,7 @@ func (p *planner) noteOutage() {
 func (p *planner) forgetSurplus() {
 	e := p.Status.Elasticity
 	p.Status.Elasticity = nil
-	if e != nil && e.OutageSeconds > 0 {
-		p.Status.Elasticity = &v1alpha1.ElasticityStatus{OutageSeconds: e.OutageSeconds}
+	if e != nil && (e.OutageSeconds > 0 || len(e.Speeds) > 0) {
+		p.Status.Elasticity = &v1alpha1.ElasticityStatus{OutageSeconds: e.OutageSeconds, Speeds: e.Speeds}
 	}
 }

@@ -107,6 +107,7 @@ var runningPhases = []phase{
 		"note the outage", "once a status is written, what was measured before is not handed out again",
 		always((*planner).noteOutage),
 	},
+	{"note the speed", "a step is weighed by what those who join add", follows((*follower).noteSpeed)},
 	{"note progress", "a hang is told by the step that is noted here", follows((*follower).noteProgress)},
 	{"draw the blueprint", "later phases make their objects from it", always((*planner).drawBlueprint)},
 	{"restore marks", "by its labels others find a worker, and the ledger knows it", always((*planner).restoreMarks)},

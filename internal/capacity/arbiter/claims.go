@@ -17,6 +17,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity/devices"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/training/growth"
 )
 
 // arriving is how long a new attempt claims room before its pods exist. After that a quota or a policy probably refuses them,
@@ -487,7 +488,7 @@ func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1alp
 	st := &job.Status
 	placed := c.rollOf(types.NamespacedName{Namespace: key.Namespace, Name: gang.SurplusName(key.Name)}).bound
 	ask := c.gangOf(key, queue, job)
-	wanted := job.WantedSurplus(st.Attempt.MinReplicas, st.Attempt.MaxReplicas)
+	wanted := growth.WorthySurplus(&job.Spec, st, job.WantedSurplus(st.Attempt.MinReplicas, st.Attempt.MaxReplicas))
 	ask.Workers = wanted - placed
 	for _, m := range st.Members {
 		if m.HasLeft() && m.Index >= st.Attempt.MinReplicas && m.Index < st.Attempt.MinReplicas+wanted {
@@ -495,5 +496,9 @@ func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1alp
 		}
 	}
 	ask.Shape = c.shapeOf(job, st.Attempt.Model, 1)
-	c.in.growers = append(c.in.growers, capacity.Grower{Gang: *ask, Placed: placed, Step: job.Spec.Elasticity.Step})
+	curve := growth.CurveOf(&job.Spec, st)
+	c.in.growers = append(c.in.growers, capacity.Grower{
+		Gang: *ask, Placed: placed, Step: job.Spec.Elasticity.Step,
+		Gain: func(surplus int32) float64 { return curve.Gain(st.Attempt.MinReplicas + surplus) },
+	})
 }

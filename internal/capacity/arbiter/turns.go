@@ -18,6 +18,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
+	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
@@ -224,7 +225,7 @@ func (t *teams) surplusWanted(key types.NamespacedName, job *v1alpha1.ElasticTra
 	if st.RunningSince == nil {
 		return 0
 	}
-	wants := job.WantedSurplus(st.Attempt.MinReplicas, st.Attempt.MaxReplicas)
+	wants := growth.WorthySurplus(&job.Spec, st, job.WantedSurplus(st.Attempt.MinReplicas, st.Attempt.MaxReplicas))
 	if left := t.c.cooldownLeft(job); left > 0 {
 		t.c.in.again = kube.SoonerOf(t.c.in.again, left)
 		// Places that were given up stay empty for the cooldown.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
@@ -80,6 +81,9 @@ func (d *description) whyNotLarger() (reason, message string) {
 		}
 		return reason, ". " + d.sayWorth()
 	}
+	if d.gainsTooLittle() {
+		return v1alpha1.ReasonGainsTooLittle, ". " + d.sayGain()
+	}
 	if most := d.Growth().SurplusAllowance(); d.Maximum-d.Minimum > most && d.Full {
 		if d.IsAdmitted() && d.Turn.Capped != nil {
 			return v1alpha1.ReasonQuotaExceeded, ". Cannot grow: " + d.Turn.Capped.DescribeCap(d.Profile.Name)
@@ -94,6 +98,20 @@ func (d *description) whyNotLarger() (reason, message string) {
 			d.Spec.Elasticity.Growth.Mode)
 	}
 	return v1alpha1.ReasonGrowing, starting
+}
+
+// gainsTooLittle is true for a job that could be larger, and has all the surplus that gains enough.
+func (d *description) gainsTooLittle() bool {
+	wanted := d.Maximum - d.Minimum
+	return d.Full && growth.WorthySurplus(d.Spec, d.Status, wanted) < min(wanted, d.Growth().SurplusAllowance())
+}
+
+// sayGain says what one more worker would add, as far as is known from other sizes.
+func (d *description) sayGain() string {
+	gain := growth.CurveOf(d.Spec, d.Status).Gain(d.Status.ReadyReplicas)
+	return fmt.Sprintf("One more would add %.0f %% of what a worker of the core adds to the speed, as measured with other numbers of "+
+		"workers (status.elasticity.speeds); the least is %d %% (elasticity.growth.leastGainPercent).", 100*gain,
+		ptr.Deref(d.Spec.Elasticity.Growth.LeastGainPercent, v1alpha1.DefaultLeastGainPercent))
 }
 
 // sayPause says until when the job does not grow, and why.

@@ -15,10 +15,11 @@ import (
 //	new (k)     |-- idle ------|-- outage --|##### trains #####|
 //	             room is free  <--------------- stay ---------->
 //
-//	gain   = k * devices * (stay - outage)
+//	gain   = k * share * devices * (stay - outage)
 //	cost   = n * devices * outage
-//	missed = k * devices * idle
+//	missed = k * share * devices * idle
 //
+// where a worker that joins adds a share of what each of those makes that train already: all of it, unless it was measured.
 // A job grows if gain > cost and missed >= cost. The second is the rent-or-buy rule: renting is to leave the room idle, buying is
 // the restart. Whoever buys once the rent has reached the price pays at most twice what the best choice would have cost that
 // knew the future (Karlin, Manasse, Rudolph, Sleator: Competitive snoopy caching, Algorithmica 3, 1988). For rooms that become
@@ -48,6 +49,9 @@ type Step struct {
 	Training, Joining int32
 	// Devices is how many devices a worker has; without any, workers are counted instead.
 	Devices int64
+	// Shortfall is by how much less a worker that joins adds than one makes that trains already, as a share of it from 0 to 1: see
+	// [Curve.Share].
+	Shortfall float64
 	// Outage is how long a change of size keeps the training from progress.
 	Outage time.Duration
 	// Stay is how surplus fared in the queue of the job.
@@ -64,15 +68,18 @@ type Worth struct{ Gain, Cost, Missed int64 }
 // Weigh computes what the step is worth.
 func (s Step) Weigh() Worth {
 	return Worth{
-		Gain:   s.deviceTime(s.Joining, s.Stay.Expected()-s.Outage),
-		Cost:   s.deviceTime(s.Training, s.Outage),
-		Missed: s.deviceTime(s.Joining, s.Idle),
+		Gain:   s.deviceTime(s.joins(), s.Stay.Expected()-s.Outage),
+		Cost:   s.deviceTime(float64(s.Training), s.Outage),
+		Missed: s.deviceTime(s.joins(), s.Idle),
 	}
 }
 
+// joins is how many workers those who join are worth.
+func (s Step) joins() float64 { return float64(s.Joining) * (1 - s.Shortfall) }
+
 // deviceTime is the device-seconds of so many workers in a time; 0 for a negative one.
-func (s Step) deviceTime(workers int32, d time.Duration) int64 {
-	seconds := float64(workers) * float64(max(1, s.Devices)) * max(0, d.Seconds())
+func (s Step) deviceTime(workers float64, d time.Duration) int64 {
+	seconds := workers * float64(max(1, s.Devices)) * max(0, d.Seconds())
 	// Up to 2^53 a float holds each whole number.
 	return int64(math.Min(math.Round(seconds), 1<<53))
 }
@@ -86,10 +93,10 @@ func (s Step) Pays() bool {
 // TimeLeft is how much longer the room must stay free until what the job missed is what the step costs; zero or less for no
 // longer.
 func (s Step) TimeLeft() time.Duration {
-	if s.First || s.Joining <= 0 {
+	if s.First || s.joins() <= 0 {
 		return 0
 	}
-	return time.Duration(float64(s.Outage)*float64(s.Training)/float64(s.Joining)) - s.Idle
+	return time.Duration(float64(s.Outage)*float64(s.Training)/s.joins()) - s.Idle
 }
 
 // IsDue is true if the job should make the step now.

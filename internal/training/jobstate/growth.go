@@ -176,6 +176,9 @@ func (g Growth) RoomIdle() time.Duration {
 	return max(0, g.Now.Sub(g.Verdict.RoomSince))
 }
 
+// NoteSpeeds writes into the planned status how fast the training goes with how many workers.
+func (g Growth) NoteSpeeds(all []v1alpha1.MeasuredSpeed) { g.elasticity().Speeds = all }
+
 // pauseUntil has the job not grow before a time; an earlier one than it has changes nothing.
 func (g Growth) pauseUntil(until time.Time) {
 	e := g.elasticity()
@@ -223,8 +226,8 @@ func (g Growth) SurplusAllowance() int32 {
 	return g.Turn.Surplus
 }
 
-// SurplusTarget is how many surplus workers the job may have now, in whole steps: what its range, the limits of its profile and,
-// where the model judges it, the free room allow.
+// SurplusTarget is how many surplus workers the job may have now, in whole steps: what its range, the limits of its profile, what
+// they gain and, where the model judges it, the free room allow. The job may have more already, which stays.
 func (g Growth) SurplusTarget() int32 {
 	target := g.Maximum - g.Minimum
 	for i := g.Minimum; i < g.Maximum; i++ {
@@ -232,7 +235,7 @@ func (g Growth) SurplusTarget() int32 {
 			target-- // It is not replaced in this attempt.
 		}
 	}
-	target = min(target, g.SurplusAllowance())
+	target = min(target, g.SurplusAllowance(), growth.WorthySurplus(g.Spec, g.Status, target))
 	if g.FollowsRoom() {
 		target = min(target, g.Verdict.SurplusLimit)
 	}

@@ -52,6 +52,8 @@ type Observed struct {
 	// progress; 0 for unknown.
 	Stay       growth.Stay
 	TaskOutage time.Duration
+	// TaskSpeeds are how fast earlier jobs of the task trained, by rising number of workers.
+	TaskSpeeds []v1alpha1.MeasuredSpeed
 	// SchedulerObstacles lists what in Volcano's configuration keeps surplus from giving way by itself.
 	SchedulerObstacles []string
 	// Unreachable says since when nodes do not answer, for nodes of workers that podstate.SilentNodes lists.

@@ -8,6 +8,8 @@ import (
 const (
 	// enough is how many intervals between reports tell how long a step usually takes.
 	enough = 3
+	// settled is how many tell how fast the training goes with its present workers.
+	settled = 12
 	// smoothing is the weight of a new interval in the usual one.
 	smoothing = 0.2
 	// clamp is how many times the usual interval a new one counts at most, so that a clock that jumps moves little.
@@ -153,6 +155,8 @@ type Figures struct {
 	Loss float64
 	// StepTime is how long a step usually takes; 0 until it is known.
 	StepTime time.Duration
+	// Settled is true once StepTime is of enough steps of the present workers to be compared with that of others.
+	Settled bool
 	// Fresh is true until the first step since the training started, or workers came or went.
 	Fresh bool
 	// Stall is set once no step came for too long; nil before.
@@ -177,7 +181,7 @@ func (m *Meter) ReadFigures(factor int32, now time.Time) (f Figures, known bool)
 	f = Figures{Step: m.last.Step, Total: m.last.Total, Checkpoint: m.last.Checkpoint, Loss: m.last.Loss, Fresh: m.fresh,
 		Straggler: m.slow.straggler()}
 	if m.intervals >= enough {
-		f.StepTime = m.perStep
+		f.StepTime, f.Settled = m.perStep, m.intervals >= settled
 	}
 	if limit, armed := m.Patience(factor); armed && now.Sub(m.arrived) >= limit {
 		f.Stall = &Stall{Since: m.arrived, Usual: m.perStep, Limit: limit}

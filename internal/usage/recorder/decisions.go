@@ -80,7 +80,7 @@ func (r *Recorder) recallDecisions(ctx context.Context, l Ledger) error {
 		}
 	}
 	for i := range all {
-		r.growths.noteOutage(&all[i])
+		r.growths.noteMeasure(&all[i])
 	}
 	for part := range slices.Chunk(all, batch) {
 		if err := r.recordEntries(ctx, l, ledger.Entries{Decisions: part}); err != nil {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -18,9 +20,9 @@ const (
 	// growthInterval is how often is read how surplus fared. It is counted in turns, as are the pauses after failures: they double
 	// from growthRetry up to it.
 	growthInterval, growthRetry = 5 * time.Minute, time.Minute
-	// outagesFor is how far back outages of tasks are looked for.
-	outagesFor = 30 * 24 * time.Hour
-	// mostQueues and mostTasks bound what is kept in memory: about 2 MB.
+	// measuresFor is how far back outages and speeds of tasks are looked for.
+	measuresFor = 30 * 24 * time.Hour
+	// mostQueues and mostTasks bound what is kept in memory: about 10 MB if all tasks report all sizes.
 	mostQueues, mostTasks = 10_000, 10_000
 )
 
@@ -29,11 +31,12 @@ type growths struct {
 	mu sync.Mutex
 	// stays are those of queues. The map is never changed.
 	stays map[string]growth.Stay
-	// outages are the newest of tasks.
+	// outages are the newest of tasks, and speeds are how fast they train, by rising number of workers.
 	outages map[taskName]outage
+	speeds  map[taskName][]v1alpha1.MeasuredSpeed
 
 	// The rest is of the recorder alone: in how many turns the ledger is read again, how long the last pause after a failure was,
-	// and whether outages were read.
+	// and whether measures were read.
 	due, pause int
 	recalled   bool
 }
@@ -63,6 +66,14 @@ func (r *Recorder) OutageOf(namespace, task string) (time.Duration, bool) {
 	return o.lasted, known
 }
 
+// SpeedsOf are how fast the training of a task goes with how many workers, by rising number of workers; nil for unknown. They are
+// not to be changed. It never waits.
+func (r *Recorder) SpeedsOf(namespace, task string) []v1alpha1.MeasuredSpeed {
+	r.growths.mu.Lock()
+	defer r.growths.mu.Unlock()
+	return r.growths.speeds[taskName{namespace, task}]
+}
+
 // readGrowth reads how growth fared, when that is due. Recording goes on if it cannot be read.
 func (r *Recorder) readGrowth(ctx context.Context, l Ledger) {
 	g := &r.growths
@@ -70,7 +81,7 @@ func (r *Recorder) readGrowth(ctx context.Context, l Ledger) {
 		return
 	}
 	turns := func(d time.Duration) int { return int(d / endsInterval) }
-	err := r.recallOutages(ctx, l)
+	err := r.recallMeasures(ctx, l)
 	if err == nil {
 		err = r.readStays(ctx, l)
 	}
@@ -121,24 +132,56 @@ func (r *Recorder) readStays(ctx context.Context, l Ledger) error {
 	return nil
 }
 
-// recallOutages reads the outages of tasks, once in the life of an operator.
-func (r *Recorder) recallOutages(ctx context.Context, l Ledger) error {
+// recallMeasures reads the outages and speeds of tasks, once in the life of an operator.
+func (r *Recorder) recallMeasures(ctx context.Context, l Ledger) error {
 	if r.growths.recalled {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	err := l.EachDecision(limited, ledger.DecisionQuery{
-		From: r.now().Add(-outagesFor), Kinds: []string{decisionlog.OutageMeasured},
-	}, r.growths.noteOutage)
+		From: r.now().Add(-measuresFor), Kinds: []string{decisionlog.OutageMeasured, decisionlog.SpeedMeasured},
+	}, r.growths.noteMeasure)
 	r.growths.recalled = err == nil
 	return err
+}
+
+// noteMeasure notes what a decision tells that was measured, unless something newer is known.
+func (g *growths) noteMeasure(d *ledger.Decision) {
+	switch d.Kind {
+	case decisionlog.OutageMeasured:
+		g.noteOutage(d)
+	case decisionlog.SpeedMeasured:
+		g.noteSpeed(d)
+	}
+}
+
+// noteSpeed notes a speed. Others of the task that were measured before stay, those measured last.
+func (g *growths) noteSpeed(d *ledger.Decision) {
+	workers, err := strconv.ParseInt(d.Figures[decisionlog.Workers], 10, 32)
+	perHour := d.Figures[decisionlog.PercentPerHour]
+	if err != nil || workers <= 0 || len(growth.ReadSpeeds([]v1alpha1.MeasuredSpeed{{PercentPerHour: perHour}})) == 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.speeds == nil {
+		g.speeds = map[taskName][]v1alpha1.MeasuredSpeed{}
+	}
+	task := taskName{d.Namespace, d.Figures[decisionlog.Task]}
+	fresh := v1alpha1.MeasuredSpeed{
+		Workers: int32(workers), PercentPerHour: perHour, Time: metav1.NewTime(d.At.Truncate(time.Second)),
+	}
+	if len(g.speeds[task]) == 0 && len(g.speeds) >= mostTasks {
+		return // Those who come later learn for themselves.
+	}
+	g.speeds[task] = growth.KeepSpeed(g.speeds[task], fresh)
 }
 
 // noteOutage notes an outage that a decision tells of, unless a newer one is known.
 func (g *growths) noteOutage(d *ledger.Decision) {
 	seconds, err := strconv.ParseInt(d.Figures[decisionlog.Seconds], 10, 32)
-	if d.Kind != decisionlog.OutageMeasured || err != nil || seconds <= 0 {
+	if err != nil || seconds <= 0 {
 		return
 	}
 	g.mu.Lock()

@@ -132,6 +132,43 @@ func TestOutagesOfTasks(t *testing.T) {
 	})
 }
 
+// sped is a decision that a speed was measured.
+func sped(task string, workers int, perHour string, at time.Time) ledger.Decision {
+	return ledger.Decision{
+		At: at, Kind: decisionlog.SpeedMeasured, Namespace: "ads", Name: task + "-1", UID: "u", Figures: map[string]string{
+			decisionlog.Task: task, decisionlog.Workers: strconv.Itoa(workers), decisionlog.PercentPerHour: perHour,
+		},
+	}
+}
+
+func TestSpeedsOfTasks(t *testing.T) {
+	inBubble(t, func(g *WithT, c *cluster, m *memory) {
+		start := now()
+		pass(40 * 24 * time.Hour)
+		m.decisions = []ledger.Decision{
+			sped("ctr", 2, "9", start), sped("ctr", 8, "20", now().Add(-2*time.Hour)), sped("ctr", 4, "12.5", now().Add(-time.Hour)),
+			sped("ctr", 16, "fast", now().Add(-time.Hour)), sped("ctr", -1, "3", now().Add(-time.Hour)),
+		}
+		speeds := func(namespace, task string) (all []string) {
+			for _, s := range c.recorder.SpeedsOf(namespace, task) {
+				all = append(all, strconv.Itoa(int(s.Workers))+": "+s.PercentPerHour)
+			}
+			return all
+		}
+		c.start()
+		pass(endsInterval)
+		g.Expect(speeds("ads", "ctr")).To(Equal([]string{"4: 12.5", "8: 20"}), "of the last 30 days, without nonsense")
+		g.Expect(speeds("rec", "ctr")).To(BeEmpty(), "a task is of its namespace")
+		c.recorder.Decided(sped("ctr", 8, "25", now()))
+		c.recorder.Decided(sped("ctr", 4, "1", now().Add(-3*time.Hour)))
+		g.Expect(speeds("ads", "ctr")).To(Equal([]string{"4: 12.5", "8: 25"}), "at once, unless something newer is known")
+		for i := range mostTasks + 1 {
+			c.recorder.Decided(sped("t"+strconv.Itoa(i), 2, "5", now()))
+		}
+		g.Expect(c.recorder.growths.speeds).To(HaveLen(mostTasks))
+	})
+}
+
 // What the operator tells of a job and its pods comes back to later jobs, through a ledger on disk.
 func TestGrowthComesBackFromTheLedger(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()

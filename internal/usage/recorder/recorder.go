@@ -459,6 +459,6 @@ func (r *Recorder) recordRemaining(l Ledger) {
 func (r *Recorder) Decided(d ledger.Decision) {
 	r.keepDecisions(d)
 	if r.isLeading() {
-		r.growths.noteOutage(&d)
+		r.growths.noteMeasure(&d)
 	}
 }

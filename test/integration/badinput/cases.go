@@ -44,6 +44,7 @@ func numbers() []Case {
 		{"spec.elasticity.growth.cooldownSeconds", 0, 86400},
 		{"spec.elasticity.growth.maxPerHour", 1, 3600},
 		{"spec.elasticity.growth.outageSeconds", 0, 86400},
+		{"spec.elasticity.growth.leastGainPercent", 0, 100},
 		{"spec.elasticity.shrink.minRunSeconds", 0, 86400},
 		{"spec.elasticity.shrink.starvationSeconds", 0, 86400},
 		{"spec.framework.port", 1024, 65535},

@@ -9,7 +9,7 @@ import (
 
 // play runs a subject with rooms that change every 8 minutes.
 func play(g *WithT, subject int, seed uint64, outage time.Duration) outcome {
-	o, err := run(subjects[subject], seed, 8*time.Minute, outage)
+	o, err := run(alike, subjects[subject], seed, 8*time.Minute, outage)
 	g.Expect(err).NotTo(HaveOccurred())
 	return o
 }
@@ -37,4 +37,14 @@ func TestNoDeviceIsHeldTwice(t *testing.T) {
 func TestTheSameSeedGivesTheSameResult(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(play(g, onlyIfPays, 5, time.Minute)).To(Equal(play(g, onlyIfPays, 5, time.Minute)))
+}
+
+func TestRoomGoesToWhoGainsMost(t *testing.T) {
+	g := NewWithT(t)
+	good := func(way int) float64 {
+		o, err := run(unlike, dividers[way], 7, gainEvery, gainOutage)
+		g.Expect(err).NotTo(HaveOccurred())
+		return o.Good
+	}
+	g.Expect(good(2)).To(BeNumerically(">", 1.02*good(1)), "trainings say how they scale, and are believed")
 }

@@ -14,22 +14,44 @@ import (
 // command is what writes the results, between the page's marks.
 const command = "make bench-growth"
 
+// gainCommand writes those of one experiment alone.
+const gainCommand = "make bench-gain"
+
 func main() {
 	page := flag.String("page", "docs/benchmarks/growth.md", "the page whose results are written")
 	commit := flag.String("commit", "", "the commit that is measured")
+	gain := flag.Bool("gain", false, "measure who free room goes to, and nothing else")
 	flag.Parse()
-	results, err := measure(func(done, all int) {
+	tell := func(done, all int) {
 		if done%100 == 0 || done == all {
 			fmt.Fprintf(os.Stderr, "%d of %d runs\n", done, all)
 		}
-	})
-	if err == nil {
-		err = benchmark.WriteResults(*page, command, tables(*commit, results), map[string]string{"growth.svg": drawing(results)})
 	}
+	write := writeGrowth
+	if *gain {
+		write = writeGain
+	}
+	err := write(*page, *commit, tell)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
 	}
+}
+
+func writeGrowth(page, commit string, tell func(done, all int)) error {
+	results, err := measure(tell)
+	if err != nil {
+		return err
+	}
+	return benchmark.WriteResults(page, command, tables(commit, results), map[string]string{"growth.svg": drawing(results)})
+}
+
+func writeGain(page, commit string, tell func(done, all int)) error {
+	results, err := measureGain(tell)
+	if err != nil {
+		return err
+	}
+	return benchmark.WriteResults(page, gainCommand, gainTable(commit, results), nil)
 }
 
 // result is one run.
@@ -55,7 +77,7 @@ func measure(tell func(done, all int)) ([]result, error) {
 	return all, benchmark.RunAll(len(all), func(i int) error {
 		r := &all[i]
 		var err error
-		r.outcome, err = run(subjects[r.subject], r.seed, r.every, r.outage)
+		r.outcome, err = run(alike, subjects[r.subject], r.seed, r.every, r.outage)
 		return err
 	}, tell)
 }

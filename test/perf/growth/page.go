@@ -68,7 +68,7 @@ func goodDevices(r result) float64 { return r.Good / horizon(r.every).Seconds() 
 
 // changesPerHour is how often a training restarted in an hour.
 func changesPerHour(r result) float64 {
-	return float64(r.Changes) / trainings / horizon(r.every).Hours()
+	return float64(r.Changes) / float64(alike.trainings) / horizon(r.every).Hours()
 }
 
 func mean(of []result, what func(result) float64) float64 {

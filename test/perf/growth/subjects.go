@@ -10,6 +10,8 @@ import (
 type subject struct {
 	name string
 	set  func(*v1alpha1.ElasticTrainingJob)
+	// equal divides free room equally, whoever gains how much.
+	equal bool
 }
 
 // Where subjects stand that others are compared with.
@@ -17,11 +19,11 @@ const fixed, greedy, onlyIfPays = 0, 1, 4
 
 // subjects are what is compared. What they do not set has its default.
 var subjects = []subject{
-	{"fixed", func(job *v1alpha1.ElasticTrainingJob) { job.Spec.MaxReplicas = minimum }},
-	{"greedy: Always", grows(v1alpha1.GrowthAlways, v1alpha1.DefaultCooldownSeconds)},
-	{"Always, cooldown 10 s", grows(v1alpha1.GrowthAlways, 10)},
-	{"OnlyIfFits", grows(v1alpha1.GrowthOnlyIfFits, v1alpha1.DefaultCooldownSeconds)},
-	{"OnlyIfPays", grows(v1alpha1.GrowthOnlyIfPays, v1alpha1.DefaultCooldownSeconds)},
+	{name: "fixed", set: func(job *v1alpha1.ElasticTrainingJob) { job.Spec.MaxReplicas = job.Spec.MinReplicas }},
+	{name: "greedy: Always", set: grows(v1alpha1.GrowthAlways, v1alpha1.DefaultCooldownSeconds)},
+	{name: "Always, cooldown 10 s", set: grows(v1alpha1.GrowthAlways, 10)},
+	{name: "OnlyIfFits", set: grows(v1alpha1.GrowthOnlyIfFits, v1alpha1.DefaultCooldownSeconds)},
+	{name: "OnlyIfPays", set: grows(v1alpha1.GrowthOnlyIfPays, v1alpha1.DefaultCooldownSeconds)},
 }
 
 func grows(mode v1alpha1.GrowthMode, cooldown int32) func(*v1alpha1.ElasticTrainingJob) {

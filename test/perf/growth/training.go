@@ -19,6 +19,7 @@ import (
 	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
+	"github.com/tideline-io/tideline/internal/training/progress"
 )
 
 // elastic is a training under its real planner: what the planner observes, and the trainer that its pods run.
@@ -32,6 +33,10 @@ type elastic struct {
 	ranks    []types.UID
 	restarts time.Time
 	meter    growth.Meter
+	// speed is how fast the trainer is. steps are those of which its lines tell, and said what the operator understands of them.
+	speed speed
+	steps float64
+	said  progress.Meter
 	// measured is how many measurements status has.
 	measured int
 	// trained is the time with progress, and reported that of the last report.
@@ -42,19 +47,21 @@ type elastic struct {
 
 // outcome is what a training made of its devices.
 type outcome struct {
-	// Good are device-seconds that trained. Held are those that its workers held.
+	// Good are device-seconds that trained, as many as workers of the core would need for the same. Held are those that its workers
+	// held.
 	Good, Held float64
 	// Changes is how often its ranks changed, each time with a restart of all.
 	Changes int
 }
 
-func newElastic(w *world, name string, s subject) *elastic {
+func newElastic(w *world, number int, s subject) *elastic {
+	name := fmt.Sprintf("training-%d", number)
 	job := &v1alpha1.ElasticTrainingJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "team", Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: metav1.NewTime(w.now),
 		},
 		Spec: v1alpha1.ElasticTrainingJobSpec{
-			MinReplicas: minimum, MaxReplicas: maximum,
+			MinReplicas: w.load.minimum, MaxReplicas: w.load.maximum,
 			Elasticity: v1alpha1.Elasticity{Shrink: v1alpha1.Shrink{MinRunSeconds: ptr.To[int32](0)}},
 			Framework: v1alpha1.Framework{Torchrun: &v1alpha1.Torchrun{
 				JoinTimeoutSeconds: ptr.To[int32](600), LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
@@ -66,9 +73,13 @@ func newElastic(w *world, name string, s subject) *elastic {
 		Name: "trainer", Image: "trainer",
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}},
 	}}
-	return &elastic{world: w, o: jobstate.Observed{
+	e := &elastic{world: w, speed: func(n int) float64 { return float64(n) }, o: jobstate.Observed{
 		Job: job, Config: config.DefaultConfiguration(), Queue: jobstate.Queue{Name: queue, State: gang.QueueOpen},
 	}}
+	if w.load.speeds != nil {
+		e.speed = w.load.speeds(w.seed)[number]
+	}
+	return e
 }
 
 func (e *elastic) key() types.NamespacedName {
@@ -76,7 +87,7 @@ func (e *elastic) key() types.NamespacedName {
 }
 
 // isSurplus is true for an index beyond the minimum.
-func isSurplus(index int32) bool { return index >= minimum }
+func (e *elastic) isSurplus(index int32) bool { return index >= e.world.load.minimum }
 
 // plan has the planner decide, and carries its decision out. It returns true if that changed anything.
 func (e *elastic) plan() bool {
@@ -86,6 +97,11 @@ func (e *elastic) plan() bool {
 		e.o.MeasuredOutage, e.o.Measurements = outage, n
 	} else {
 		e.o.MeasuredOutage = 0
+	}
+	e.o.Trained = nil
+	if said, heard := e.said.ReadFigures(0, e.world.now); heard && e.o.Job.Spec.Progress != nil {
+		said.Stall = nil
+		e.o.Trained = &said
 	}
 	d := training.Plan(e.o, e.world.now)
 	e.again = time.Time{}
@@ -165,7 +181,7 @@ func (e *elastic) remove(uid types.UID) {
 	p := &e.o.Workers[i]
 	if p.Scheduled {
 		e.world.free[p.Node]++
-		if isSurplus(p.Index) {
+		if e.isSurplus(p.Index) {
 			e.world.left++
 		}
 	}
@@ -198,12 +214,12 @@ func (e *elastic) meet() {
 	for i := range e.o.Workers {
 		if p := &e.o.Workers[i]; p.Ready {
 			ranks = append(ranks, p.UID)
-			if !isSurplus(p.Index) {
+			if !e.isSurplus(p.Index) {
 				core++
 			}
 		}
 	}
-	if core < minimum {
+	if core < int(e.world.load.minimum) {
 		ranks = nil
 	}
 	slices.Sort(ranks)
@@ -213,6 +229,7 @@ func (e *elastic) meet() {
 	if e.restarts.Before(e.world.now) {
 		e.outcome.Changes++ // Several within one outage are one restart.
 	}
+	e.said.NoteDisturbance()
 	e.ranks, e.restarts = ranks, e.world.now.Add(e.world.outage)
 	// What waits for progress is looked at again when there is some, and once the outage is measured.
 	e.world.after(e.world.outage, func() {})
@@ -233,11 +250,16 @@ func (e *elastic) pass(from, to time.Time) {
 	if len(e.ranks) == 0 || !from.Before(to) {
 		return
 	}
-	e.outcome.Good += float64(len(e.ranks)) * to.Sub(from).Seconds()
+	pace := e.speed(len(e.ranks))
+	e.outcome.Good += pace * to.Sub(from).Seconds()
 	began := e.trained
 	e.trained += to.Sub(from)
 	for e.reported+reportEvery <= e.trained {
 		e.reported += reportEvery
-		e.meter.NoteProgress(int64(math.Round(e.reported.Seconds())), from.Add(e.reported-began))
+		at := from.Add(e.reported - began)
+		e.meter.NoteProgress(int64(math.Round(e.reported.Seconds())), at)
+		e.steps += pace * reportEvery.Seconds() * (1 + noise*e.world.random.NormFloat64())
+		line := progress.Report{Step: int64(e.steps), Total: allSteps, Checkpoint: -1, Phase: progress.PhaseTrain}
+		_ = e.said.NoteReport(line, at, at)
 	}
 }

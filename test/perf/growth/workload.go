@@ -8,16 +8,28 @@ import (
 // The cluster and what runs on it. These figures were fixed before anything was run; see horizon for what was not.
 const (
 	nodes, devicesPerNode = 8, 8
-	// trainings of minimum to maximum workers with one device each run from the first to the last second.
-	trainings        = 2
-	minimum, maximum = 8, 32
-	// Gangs of one size hold rigidDevices on average. With that, half of what the minima of the trainings leave is free for surplus.
-	rigidDevices = 24
 	// Workers take startTime from their node until they are ready, and leaveTime from SIGTERM until they are gone.
 	startTime, leaveTime = 10 * time.Second, 5 * time.Second
 	// reportEvery is how often worker 0 reports progress.
 	reportEvery = 30 * time.Second
 )
+
+// workload is what runs on the cluster.
+type workload struct {
+	// trainings of minimum to maximum workers with one device each run from the first to the last second.
+	trainings        int
+	minimum, maximum int32
+	// rigidDevices are held on average by gangs of one size.
+	rigidDevices int32
+	// speeds draws how fast each training is with so many workers, in workers of its core; nil for as many as there are.
+	speeds func(seed uint64) []speed
+}
+
+// speed is how fast a training is with so many workers, where each worker of its core is 1.
+type speed func(workers int) float64
+
+// alike has trainings whose speed is proportional to their workers. Half of what their minima leave is free for surplus.
+var alike = workload{trainings: 2, minimum: 8, maximum: 32, rigidDevices: 24}
 
 // The conditions that are tried, each with every subject and seed.
 var (
@@ -43,15 +55,15 @@ type rigid struct {
 }
 
 // drawRigid draws the gangs of a run. They come at random, independently of each other, and last for exponential times, so that
-// rooms become free at random too; as many come as hold rigidDevices on average.
-func drawRigid(seed uint64, every time.Duration) []rigid {
+// rooms become free at random too; as many come as hold so many devices on average.
+func drawRigid(devices int32, seed uint64, every time.Duration) []rigid {
 	random := rand.New(rand.NewPCG(seed, uint64(every)))
 	const meanSize = 0.4*1 + 0.3*2 + 0.2*4 + 0.1*8
 	between := 2 * every // Each gang changes the room twice.
-	mean := time.Duration(float64(between) * rigidDevices / meanSize)
+	mean := time.Duration(float64(between) * float64(devices) / meanSize)
 	var all []rigid
 	// The cluster begins as full as it will be on average: those that would be there have come at once.
-	for held := int32(0); held < rigidDevices; {
+	for held := int32(0); held < devices; {
 		r := rigid{size: drawSize(random), lasts: drawTime(random, mean), number: len(all)}
 		held += r.size
 		all = append(all, r)

@@ -3,6 +3,7 @@ package main
 import (
 	"container/heap"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -23,6 +24,10 @@ const (
 // world plays the cluster: Volcano, the kubelets and the gangs of one size. Who grows, who gives way and when is decided by the
 // planner of trainings and by the model of capacity, as in the operator.
 type world struct {
+	load            workload
+	equal           bool
+	seed            uint64
+	random          *rand.Rand
 	start, now, end time.Time
 	outage          time.Duration
 	timers          timers
@@ -76,19 +81,20 @@ func (t *timers) Pop() any {
 
 // run plays one subject through the churn of a seed, and returns what the trainings made of their devices. The same arguments
 // give the same result.
-func run(s subject, seed uint64, every, outage time.Duration) (outcome, error) {
+func run(load workload, s subject, seed uint64, every, outage time.Duration) (outcome, error) {
 	start := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	w := &world{
+		load: load, equal: s.equal, seed: seed, random: rand.New(rand.NewPCG(seed, 1)),
 		start: start, now: start, end: start.Add(horizon(every)), outage: outage, free: map[string]int32{},
 		rooms: map[types.NamespacedName]growth.Room{}, placed: map[types.NamespacedName]bool{},
 	}
 	for i := range nodes {
 		w.free[nodeName(i)] = devicesPerNode
 	}
-	for i := range trainings {
-		w.trainings = append(w.trainings, newElastic(w, fmt.Sprintf("training-%d", i), s))
+	for i := range load.trainings {
+		w.trainings = append(w.trainings, newElastic(w, i, s))
 	}
-	for _, r := range drawRigid(seed, every) {
+	for _, r := range drawRigid(load.rigidDevices, seed, every) {
 		w.after(r.comes, func() { w.waiting = append(w.waiting, &r) })
 	}
 	w.after(horizon(every), func() {})
@@ -150,7 +156,7 @@ func (w *world) advance() {
 	for _, e := range w.trainings {
 		e.pass(w.now, next)
 		for i := range e.o.Workers {
-			if p := &e.o.Workers[i]; p.Scheduled && isSurplus(p.Index) {
+			if p := &e.o.Workers[i]; p.Scheduled && e.isSurplus(p.Index) {
 				w.held += next.Sub(w.now)
 			}
 		}
@@ -164,7 +170,7 @@ func (w *world) advance() {
 // schedule places what fits: cores and gangs all or nothing, in the order in which they came, then surplus one by one.
 func (w *world) schedule() (changed bool) {
 	for _, e := range w.trainings {
-		if core := waitingPods(e, false); len(core) == minimum {
+		if core := waitingPods(e, false); len(core) == int(w.load.minimum) {
 			changed = w.bindAll(e, core) || changed
 		}
 	}
@@ -188,7 +194,7 @@ func (w *world) schedule() (changed bool) {
 func waitingPods(e *elastic, surplus bool) []*podstate.Worker {
 	var all []*podstate.Worker
 	for i := range e.o.Workers {
-		if p := &e.o.Workers[i]; !p.Scheduled && isSurplus(p.Index) == surplus {
+		if p := &e.o.Workers[i]; !p.Scheduled && e.isSurplus(p.Index) == surplus {
 			all = append(all, p)
 		}
 	}
@@ -300,14 +306,14 @@ func (w *world) snapshot() capacity.Snapshot {
 		for i := range e.o.Workers {
 			p := &e.o.Workers[i]
 			pod := capacity.Pod{Node: p.Node, Requests: one, Job: e.key(), Queue: queue, Leaving: p.Terminating}
-			if isSurplus(p.Index) {
+			if e.isSurplus(p.Index) {
 				pod.Surplus = &capacity.Surplus{
 					Job: e.key(), UID: p.UID, Index: p.Index, Created: e.o.Job.CreationTimestamp.Time, Step: e.o.Job.Spec.Elasticity.Step,
 				}
 			}
 			if p.Scheduled {
 				s.Pods = append(s.Pods, pod)
-			} else if isSurplus(p.Index) {
+			} else if e.isSurplus(p.Index) {
 				s.Pending = append(s.Pending, pod)
 			}
 		}
@@ -336,13 +342,18 @@ func (w *world) growers() []capacity.Grower {
 		}
 		placed := int32(0)
 		for i := range e.o.Workers {
-			if p := &e.o.Workers[i]; p.Scheduled && !p.Terminating && isSurplus(p.Index) {
+			if p := &e.o.Workers[i]; p.Scheduled && !p.Terminating && e.isSurplus(p.Index) {
 				placed++
 			}
 		}
-		all = append(all, capacity.Grower{Placed: placed, Gang: capacity.Gang{
-			Job: e.key(), Queue: queue, Created: e.o.Job.CreationTimestamp.Time, Shape: oneDevice,
-			Workers: e.o.Job.WantedSurplus(minimum, e.o.Job.Spec.MaxReplicas) - placed,
+		curve := growth.CurveOf(&e.o.Job.Spec, &e.o.Job.Status)
+		gain := func(surplus int32) float64 { return curve.Gain(w.load.minimum + surplus) }
+		if w.equal {
+			gain = func(surplus int32) float64 { return -float64(surplus) }
+		}
+		wanted := growth.WorthySurplus(&e.o.Job.Spec, &e.o.Job.Status, e.o.Job.WantedSurplus(w.load.minimum, e.o.Job.Spec.MaxReplicas))
+		all = append(all, capacity.Grower{Placed: placed, Gain: gain, Gang: capacity.Gang{
+			Job: e.key(), Queue: queue, Created: e.o.Job.CreationTimestamp.Time, Shape: oneDevice, Workers: wanted - placed,
 		}})
 	}
 	return all

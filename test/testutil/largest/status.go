@@ -54,7 +54,7 @@ func Status() v1alpha1.ElasticTrainingJobStatus {
 		Checkpoint: &v1alpha1.CheckpointStatus{For: "Eviction", RequestTime: at, Number: at.Unix()},
 		Elasticity: &v1alpha1.ElasticityStatus{
 			LastEvictionTime: &at, LastEvictionReason: "PreemptionByScheduler", GaveWayTo: &ref, LastGrowthTime: &at, NextGrowthTime: &at,
-			QuickLosses: 17, BudgetTime: &at, Aim: v1alpha1.MaxWorkers, LastRestartTime: &at, OutageSeconds: 3600,
+			QuickLosses: 17, BudgetTime: &at, Aim: v1alpha1.MaxWorkers, LastRestartTime: &at, OutageSeconds: 3600, Speeds: speeds(at),
 		},
 		StrandedTime: &at, StartTime: &at, RunningSince: &at, ActiveSeconds: 10_000_000, BelowMinSince: &at,
 		WaitSeconds: ptr.To[int64](1e6), MasterCompletionTime: &at, CompletionTime: &at,
@@ -120,4 +120,12 @@ func sizing() *v1alpha1.SizingStatus {
 		})
 	}
 	return st
+}
+
+// speeds of as many sizes as are kept.
+func speeds(measured metav1.Time) (all []v1alpha1.MeasuredSpeed) {
+	for i := range int32(v1alpha1.MaxSpeeds) {
+		all = append(all, v1alpha1.MeasuredSpeed{Workers: workers - i, PercentPerHour: "0.00000000000000417", Time: measured})
+	}
+	return all
 }

@@ -30,6 +30,8 @@ const (
 	GaveWay = "GaveWay"
 	// OutageMeasured: it was measured how long a change of its size kept it from progress.
 	OutageMeasured = "OutageMeasured"
+	// SpeedMeasured: it was measured how fast it trains with a number of workers.
+	SpeedMeasured = "SpeedMeasured"
 	// LeftInVain: the gang for which its workers left was not placed in time.
 	LeftInVain = "LeftInVain"
 	// Preempted: it was stopped whole for another job.
@@ -66,6 +68,9 @@ const (
 	Left = "left"
 	// Seconds is how long changes of size keep a training from progress.
 	Seconds = "seconds"
+	// Workers that trained, and PercentPerHour of the training that they did.
+	Workers        = "workers"
+	PercentPerHour = "percentPerHour"
 )
 
 // longest is the longest message that is kept, in bytes.

@@ -216,6 +216,27 @@ func TestAnOutageIsToldWithItsTime(t *testing.T) {
 		ContainElement(HaveField("Kind", OutageMeasured)), "it grew again and restarted, and nothing was measured")
 }
 
+func TestASpeedIsToldOnce(t *testing.T) {
+	g := NewWithT(t)
+	speeds := func(perHour string, since time.Duration) func(*status) {
+		return func(st *status) {
+			st.Elasticity = &v1alpha1.ElasticityStatus{Speeds: []v1alpha1.MeasuredSpeed{
+				{Workers: 4, PercentPerHour: "10", Time: metav1.NewTime(noon.Add(-24 * time.Hour))},
+				{Workers: 8, PercentPerHour: perHour, Time: after(since)},
+			}}
+		}
+	}
+	begun := job.DeepCopy()
+	begun.CreationTimestamp = after(0)
+	told := TrainingDecisions(begun, training(), training(speeds("15", time.Minute)), noon.Add(time.Hour))
+	g.Expect(told).To(ConsistOf(And(HaveField("Kind", SpeedMeasured), HaveField("At", noon.Add(time.Minute)),
+		HaveField("Message", "With 8 workers the training does 15 % of its steps in an hour."),
+		HaveField("Figures", And(HaveKeyWithValue(Workers, "8"), HaveKeyWithValue(PercentPerHour, "15"))))),
+		"not what an earlier job of the task had measured")
+	g.Expect(TrainingDecisions(begun, training(speeds("15", time.Minute)), training(speeds("15", time.Minute)), noon)).To(BeEmpty())
+	g.Expect(TrainingDecisions(begun, training(speeds("15", time.Minute)), training(speeds("20", time.Hour)), noon)).To(HaveLen(1))
+}
+
 func TestOnlyWorkersThatTrainedHaveLeft(t *testing.T) {
 	evicted := func(since time.Duration, indices ...int32) func(*status) {
 		return func(st *status) {

@@ -60,7 +60,7 @@ func ofTraining(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJo
 	attempt := int32(0)
 	if a := st.Attempt; a != nil {
 		attempt, t.attempt = a.Number, a.ID()
-		t.figures["workers"] = fmt.Sprintf("%d..%d", a.MinReplicas, a.MaxReplicas)
+		t.figures[Workers] = fmt.Sprintf("%d..%d", a.MinReplicas, a.MaxReplicas)
 	}
 	if st.CompletionTime == nil {
 		t.addWait(st.Conditions, formatNumber(attempt))
@@ -68,6 +68,7 @@ func ofTraining(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJo
 	t.addAttempts(st)
 	t.addDepartures(st)
 	t.addOutage(st)
+	t.addSpeeds(st)
 	if end := st.CompletionTime; end != nil {
 		t.addDecision(*end, Ended, timeID(*end), ledger.Decision{Reason: st.Reason, Message: st.Message},
 			"phase", string(st.Phase), "restarts", formatNumber(st.Restarts))
@@ -97,7 +98,7 @@ func (t *telling) addAttempts(st *v1alpha1.ElasticTrainingJobStatus) {
 			Reason: v1alpha1.ReasonNotPlaced, Other: left.For.String(),
 			Message: fmt.Sprintf("%d workers had left for %s, which was not placed in time; they take their room back.",
 				left.Workers, left.For),
-		}, "workers", formatNumber(left.Workers))
+		}, Workers, formatNumber(left.Workers))
 	}
 	if p := st.Preemption; p != nil {
 		t.addDecision(p.Since, Preempted, timeID(p.Since), ledger.Decision{
@@ -157,4 +158,20 @@ func (t *telling) addOutage(st *v1alpha1.ElasticTrainingJobStatus) {
 		Message: fmt.Sprintf("A change of its size keeps the training from progress for %s.",
 			time.Duration(e.OutageSeconds)*time.Second),
 	}, Seconds, seconds)
+}
+
+// addSpeeds tells how fast the training goes with how many workers.
+func (t *telling) addSpeeds(st *v1alpha1.ElasticTrainingJobStatus) {
+	if st.Elasticity == nil {
+		return
+	}
+	for _, s := range st.Elasticity.Speeds {
+		if created := t.job.GetCreationTimestamp(); s.Time.Before(&created) {
+			continue // An earlier job of the task measured it.
+		}
+		workers := formatNumber(s.Workers)
+		t.addDecision(s.Time, SpeedMeasured, workers+" "+timeID(s.Time), ledger.Decision{
+			Message: fmt.Sprintf("With %d workers the training does %s %% of its steps in an hour.", s.Workers, s.PercentPerHour),
+		}, Workers, workers, PercentPerHour, s.PercentPerHour)
+	}
 }

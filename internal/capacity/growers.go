@@ -1,0 +1,136 @@
+package capacity
+
+import (
+	"cmp"
+	"container/heap"
+	"sort"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Grower is a running job that creates only the surplus that fits.
+type Grower struct {
+	// Gang has the job's missing surplus as its Workers.
+	Gang
+	// Placed is how much surplus the job has on nodes.
+	Placed int32
+	// Step is by how many surplus workers the job changes its size; 0 stands for 1.
+	Step int32
+	// Gain is what one more worker adds beside so much surplus, where 1 is what a worker of the core adds. It does not rise with the
+	// surplus. Nil for the same gain as all others have.
+	Gain func(surplus int32) float64
+}
+
+// IsJudged is true for a grower whose workers the model covers.
+func (g *Grower) IsJudged() bool { return g.beyondModel() == "" }
+
+// WholeSteps is how many of so many surplus workers are whole steps of the job.
+func (g *Grower) WholeSteps(workers int32) int32 { return workers - workers%max(g.Step, 1) }
+
+// LimitGrowth divides the free room among the growers: to those of the higher tier first, of one tier to whom the next worker
+// gains most, and of equal gain in the order of gangs. Waiting gangs come first: see reserve. It returns how much surplus each
+// grower may have in all. Room that is too little for a whole step is left to those behind.
+func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.NamespacedName]int32 {
+	if len(growers) == 0 {
+		return nil
+	}
+	rest := m.clone()
+	for _, g := range orderedGangs(waiting) {
+		rest.reserve(g)
+	}
+	limits := make(map[types.NamespacedName]int32, len(growers))
+	line := make(growerLine, 0, len(growers))
+	for i := range growers {
+		g := &growers[i]
+		if limits[g.Job] = g.WholeSteps(g.Placed); g.Workers > 0 {
+			line = append(line, &turn{Grower: g, has: g.Placed, gain: g.gainBeside(g.Placed)})
+		}
+	}
+	heap.Init(&line)
+	for len(line) > 0 {
+		t := line[0]
+		part := t.share(line.second())
+		fits := t.WholeSteps(t.has+min(rest.largest(&t.Gang), part)) - t.has
+		if fits > 0 {
+			rest.placeWorkers(&t.Gang, fits, rest.freeView())
+			t.has += fits
+			limits[t.Job] = t.has
+		}
+		if fits < part || t.left() <= 0 {
+			heap.Pop(&line)
+			continue
+		}
+		t.gain = t.gainBeside(t.has)
+		heap.Fix(&line, 0)
+	}
+	return limits
+}
+
+// mostParts is in how many parts a grower's room is divided at most: each costs a look at all nodes.
+const mostParts = 64
+
+// turn is a grower that may get more room. has is the surplus that it has with what it got, and gain that of the next worker.
+type turn struct {
+	*Grower
+
+	has  int32
+	gain float64
+}
+
+// gainBeside is the gain of the next worker beside so much surplus.
+func (g *Grower) gainBeside(surplus int32) float64 {
+	if g.Gain == nil {
+		return 0
+	}
+	return g.Gain(surplus)
+}
+
+// left is how many workers it could still get.
+func (t *turn) left() int32 { return t.Placed + t.Workers - t.has }
+
+// share is how many workers it gets before it is the turn of the next: those that gain as much, in whole steps, and enough for
+// few turns; all for no next.
+func (t *turn) share(next *turn) int32 {
+	left := t.left()
+	if next == nil || next.Tier < t.Tier {
+		return left
+	}
+	// The first is always its own: it stands before the other.
+	gains := 1 + int32(sort.Search(int(left)-1, func(n int) bool { return t.gainBeside(t.has+int32(n)+1) < next.gain }))
+	step := max(t.Step, 1)
+	part := (max(gains, t.Workers/mostParts) + step - 1) / step * step
+	return min(part, left)
+}
+
+// growerLine is a heap of those who may get more room: who is first gets it.
+type growerLine []*turn
+
+func (l *growerLine) Len() int { return len(*l) }
+
+func (l *growerLine) Less(i, j int) bool {
+	a, b := (*l)[i], (*l)[j]
+	return cmp.Or(cmp.Compare(b.Tier, a.Tier), cmp.Compare(b.gain, a.gain), a.comesBefore(&b.Gang)) < 0
+}
+
+func (l *growerLine) Swap(i, j int) { (*l)[i], (*l)[j] = (*l)[j], (*l)[i] }
+
+// Push is for [heap.Interface]; the line only shortens.
+func (l *growerLine) Push(any) {}
+
+// Pop takes the last, as [heap.Interface] has it.
+func (l *growerLine) Pop() any {
+	last := (*l)[len(*l)-1]
+	*l = (*l)[:len(*l)-1]
+	return last
+}
+
+// second is who would be next after the first; nil for none.
+func (l *growerLine) second() *turn {
+	switch {
+	case l.Len() < 2:
+		return nil
+	case l.Len() > 2 && l.Less(2, 1):
+		return (*l)[2]
+	}
+	return (*l)[1]
+}
