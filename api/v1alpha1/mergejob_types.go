@@ -150,10 +150,10 @@ type MergeJobSpec struct {
 	// Template is the pod of the merge. All its containers get the variables TIDELINE_* and the file
 	// /etc/tideline/increments/increments.gz with the names of the increments of the run. What Tideline decides is refused
 	// here: schedulerName, priorityClassName, priority, preemptionPolicy, nodeName, schedulingGates, and a restartPolicy other
-	// than Never; and a terminationGracePeriodSeconds of more than limits.maxGraceSeconds of the operator's configuration.
-	// After a change, an attempt that still asks for its place is taken back and asks again; a placed attempt continues
-	// unchanged. To name another ServiceAccount, or to change what
-	// runs as one, a user needs the same right to it as at creation.
+	// than Never; a terminationGracePeriodSeconds of more than limits.maxGraceSeconds of the operator's configuration; and a
+	// container without an image. After a change, an attempt that still asks for its place is taken back and asks again; a placed
+	// attempt continues unchanged. To name another ServiceAccount, or to change what runs as one, a user needs the same right to it
+	// as at creation.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.schedulerName)",fieldPath=".spec.schedulerName",messageExpression="'schedulerName (' + self.spec.schedulerName + ') is set by Tideline, which schedules with Volcano: remove it'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.priorityClassName)",fieldPath=".spec.priorityClassName",messageExpression="'priorityClassName (' + self.spec.priorityClassName + ') follows from the tier: remove it and set spec.tier'"
@@ -162,6 +162,8 @@ type MergeJobSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.nodeName)",fieldPath=".spec.nodeName",messageExpression="'nodeName (' + self.spec.nodeName + ') would bypass the scheduler: remove it and use nodeSelector'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.schedulingGates) || self.spec.schedulingGates.size() == 0",fieldPath=".spec.schedulingGates",messageExpression="'schedulingGates (' + self.spec.schedulingGates[0].name + ') keep the gang from being placed, because Volcano places no pod that a gate holds: remove schedulingGates; to hold the job back, set suspend'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Never'",fieldPath=".spec.restartPolicy",messageExpression="'restartPolicy (' + self.spec.restartPolicy + ') must be Never, so that a merge that fails makes room for the next: remove it or set Never'"
+	// +kubebuilder:validation:XValidation:rule="self.spec.containers.all(c, has(c.image) && c.image != '')",fieldPath=".spec.containers",messageExpression="'container %s has no image, without which Kubernetes refuses its pod: set its image'.format([self.spec.containers.filter(c, !has(c.image) || c.image == '')[0].name])"
+	// +kubebuilder:validation:XValidation:rule="!has(self.spec.initContainers) || self.spec.initContainers.all(c, has(c.image) && c.image != '')",fieldPath=".spec.initContainers",messageExpression="'init container %s has no image, without which Kubernetes refuses its pod: set its image'.format([self.spec.initContainers.filter(c, !has(c.image) || c.image == '')[0].name])"
 	// +kubebuilder:validation:XValidation:rule="self.spec.containers.all(c, !has(c.env) || c.env.all(e, !e.name.startsWith('TIDELINE_')))",fieldPath=".spec.containers",messageExpression="self.spec.containers.map(c, has(c.env) && c.env.exists(e, e.name.startsWith('TIDELINE_')), 'env %s of container %s is reserved: variables that begin with TIDELINE_ are set by Tideline; remove it'.format([c.env.filter(e, e.name.startsWith('TIDELINE_'))[0].name, c.name]))[0]"
 	// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.annotations) || !self.metadata.annotations.exists(k, k.startsWith('volcano.sh/') && k != 'volcano.sh/vgpu-mode' && k != 'volcano.sh/vgpu-podgroup-policy')",fieldPath=".metadata.annotations",messageExpression="'annotation %s is set by Tideline, which speaks to Volcano: remove it'.format([self.metadata.annotations.filter(k, k.startsWith('volcano.sh/') && k != 'volcano.sh/vgpu-mode' && k != 'volcano.sh/vgpu-podgroup-policy')[0]])"
 	// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.annotations) || !self.metadata.annotations.exists(k, k.startsWith('scheduling.volcano.sh/') || k.startsWith('scheduling.k8s.io/'))",fieldPath=".metadata.annotations",messageExpression="'annotation %s is set by Tideline, which speaks to Volcano: remove it'.format([self.metadata.annotations.filter(k, k.startsWith('scheduling.volcano.sh/') || k.startsWith('scheduling.k8s.io/'))[0]])"

@@ -44,6 +44,11 @@ func TestCheck(t *testing.T) {
 			[]string{"spec.template.spec.containers"}},
 		"unnamed": {func(j *job) { j.Spec.Template.Spec.Containers[0].Name = "" },
 			[]string{"spec.template.spec.containers[0].name: Required value"}},
+		"no image": {func(j *job) { j.Spec.Template.Spec.Containers[0].Image = "" },
+			[]string{"spec.template.spec.containers: Invalid value: container trainer has no image", "set its image"}},
+		"an init container without image": {
+			func(j *job) { j.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "fetch"}} },
+			[]string{"spec.template.spec.initContainers: Invalid value: init container fetch has no image"}},
 		"empty list": {func(j *job) { j.Spec.Framework.Torchrun = &v1alpha1.Torchrun{RdzvConf: []v1alpha1.RdzvConf{}} },
 			[]string{"spec.framework.torchrun.rdzvConf", "at least 1 items"}},
 		"key twice": {func(j *job) {

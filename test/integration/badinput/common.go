@@ -13,6 +13,7 @@ const (
 	aboveMaximum  = "spec.minReplicas: Invalid value: minReplicas (%d) must not exceed maxReplicas (%d): " +
 		"lower minReplicas or raise maxReplicas"
 	noContainers = "spec.template.spec.containers: Required value"
+	noImage      = " has no image, without which Kubernetes refuses its pod: set its image"
 	again        = ": delete the job and create it again"
 )
 
@@ -61,12 +62,19 @@ func templates() []Case {
 			containers+"[0].name: Required value").blind(),
 		refused("two containers of one name", inPod("containers", `[{"name":"a","image":"x"},{"name":"a","image":"x"}]`),
 			containers+`[1]: Duplicate value: {"name":"a"}`),
+		refused("a container without image", inPod("containers", `[{"name":"a","image":"x"},{"name":"b"}]`),
+			containers+": Invalid value: container b"+noImage),
+		refused("an empty image", inPod("containers", `[{"name":"a","image":""}]`), containers+": Invalid value: container a"+noImage),
+		refused("an init container without image", inPod("initContainers", `[{"name":"fetch"}]`),
+			"spec.template.spec.initContainers: Invalid value: init container fetch"+noImage),
 		refused("1001 variables", inPod("containers", `[{"name":"trainer","image":"x","env":`+many(1001, `{"name":"E%d"}`)+`}]`),
 			containers+"[0].env: Too many: 1001: must have at most 1000 items").blind(),
 		// The API server takes these for a port and a quantity, Go does not read them.
-		refused("a port beyond all numbers", inPod("containers", `[{"name":"a","startupProbe":{"httpGet":{"port":3000000000}}}]`),
+		refused("a port beyond all numbers",
+			inPod("containers", `[{"name":"a","image":"x","startupProbe":{"httpGet":{"port":3000000000}}}]`),
 			port+": Invalid value: 3000000000: "+port+" in body should be less than or equal to 65535").unreadable(),
-		refused("a quantity with a broken exponent", inPod("containers", `[{"name":"a","resources":{"limits":{"cpu":"1e1.5"}}}]`),
+		refused("a quantity with a broken exponent",
+			inPod("containers", `[{"name":"a","image":"x","resources":{"limits":{"cpu":"1e1.5"}}}]`),
 			cpu+`: Invalid value: "1e1.5": `+cpu+` in body should match '`+quantity+`'`).unreadable(),
 		tooLarge("spec.template.spec.terminationGracePeriodSeconds", 86401, 86400),
 		decided("schedulerName", `"default-scheduler"`,
