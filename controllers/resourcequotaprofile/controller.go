@@ -90,6 +90,8 @@ type Dependencies struct {
 	// IdleTime tells for how long the accelerators of pods that are not of Tideline's jobs have been without use, not before since;
 	// false if that was not measured. nil where nothing is.
 	IdleTime func(namespace, kind, name string, since time.Time) (time.Duration, bool)
+	// IdleAsOf is until when IdleTime knows, zero for nothing known, and whether newer figures are due. nil where nothing is.
+	IdleAsOf func() (asOf time.Time, old bool)
 	// LedgerVolatile is in one sentence why the ledger goes with the operator's pod; empty if it does not, or that is unknown.
 	LedgerVolatile string
 	// Now tells the time, by the API server's clock.

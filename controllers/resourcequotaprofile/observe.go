@@ -146,6 +146,9 @@ func (r *Reconciler) observePods(ctx context.Context, o *quota.Observed) error {
 	for _, t := range others {
 		o.Idle = append(o.Idle, *t)
 	}
+	if r.IdleAsOf != nil {
+		o.IdleAsOf, o.IdleOld = r.IdleAsOf()
+	}
 	return nil
 }
 

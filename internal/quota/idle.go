@@ -31,6 +31,9 @@ const defaultIdle = 24 * time.Hour
 // setAcceleratorsIdle names what holds accelerators and has not used them for as long as the profile says, the most wasteful
 // first.
 func (r *review) setAcceleratorsIdle() {
+	if r.p.o.IdleOld && r.p.o.IdleAsOf.IsZero() {
+		return // The operator has just started. What was last said has its date.
+	}
 	after := ptr.Deref(r.profile.Spec.IdleAfter, metav1.Duration{Duration: defaultIdle}).Duration
 	ours := map[string]bool{}
 	for _, n := range r.p.namespaces[r.profile.Name] {
@@ -59,6 +62,18 @@ func (r *review) setAcceleratorsIdle() {
 		words = append(words, fmt.Sprintf("%d more", more))
 	}
 	r.setCondition(v1alpha1.ConditionAcceleratorsIdle, metav1.ConditionTrue, v1alpha1.ReasonNotInUse, fmt.Sprintf(
-		"Not in use for %s or longer: %s accelerators. End what is not needed: %s.", text.FormatDuration(after),
-		text.FormatThousandths(all), strings.Join(words, ", ")))
+		"Not in use for %s or longer: %s accelerators. End what is not needed: %s.%s", text.FormatDuration(after),
+		text.FormatThousandths(all), strings.Join(words, ", "), r.p.sayIdleAsOf()))
+}
+
+// sayIdleAsOf says of when the figures are, as a sentence after another.
+func (p *planner) sayIdleAsOf() string {
+	if p.o.IdleAsOf.IsZero() {
+		return ""
+	}
+	said := fmt.Sprintf(" As of %s.", p.o.IdleAsOf.UTC().Format(time.RFC3339))
+	if p.o.IdleOld {
+		said += " Prometheus has not answered since."
+	}
+	return said
 }

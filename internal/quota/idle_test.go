@@ -39,7 +39,16 @@ func TestIdleAcceleratorsAreNamed(t *testing.T) {
 		w.o.Idle = append(w.o.Idle, task(namespace, string(rune('a'+i)), "bob", 1000, 26*time.Hour))
 	}
 	g.Expect(said()).To(HaveValue(HaveField("Message", HaveSuffix(", 5 more."))))
-	w.o.Idle = nil
+	w.o.IdleAsOf = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	g.Expect(said()).To(HaveValue(HaveField("Message", HaveSuffix(", 5 more. As of 2026-11-20T09:00:00Z."))))
+	w.o.IdleOld = true
+	stale := said()
+	g.Expect(stale.Message).To(HaveSuffix(" As of 2026-11-20T09:00:00Z. Prometheus has not answered since."))
+	p.Status.Conditions = []metav1.Condition{*stale}
+	w.o.Idle, w.o.IdleAsOf = nil, time.Time{}
+	g.Expect(meta.FindStatusCondition(w.plan().Profiles[0].Status.Conditions, v1alpha1.ConditionAcceleratorsIdle)).To(
+		HaveValue(HaveField("Message", stale.Message)), "an operator that has not read its ledger knows nothing better")
+	w.o.IdleOld = false
 	d := w.plan()
 	g.Expect(meta.FindStatusCondition(d.Profiles[0].Status.Conditions, v1alpha1.ConditionAcceleratorsIdle)).To(BeNil())
 }

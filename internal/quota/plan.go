@@ -68,6 +68,9 @@ type Observed struct {
 	Tasks []Task
 	// Idle are the tasks of other workloads whose accelerators were seen without use, in any order.
 	Idle []IdleTask
+	// IdleAsOf is until when their use is known; zero for nothing known. IdleOld is true if newer figures are due.
+	IdleAsOf time.Time
+	IdleOld  bool
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.
 	VolcanoMissing string
 	// Waits are those of the decision before this one.

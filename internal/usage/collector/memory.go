@@ -124,6 +124,9 @@ func (c *Collector) TaskHistory(namespace, kind, name string) sizing.History {
 		if used := c.memory.used[of]; used != nil {
 			h.Usage, h.Days = used.Usage, used.Days
 		}
+		if h.Unavailable != "" {
+			h.AsOf = c.memory.upTo
+		}
 		h.WindowDays, known = c.memory.windows.ofNamespace(namespace), c.memory.kills[of]
 		h.Killed = maps.Clone(c.memory.limits[of])
 	}
@@ -136,16 +139,30 @@ func (c *Collector) TaskHistory(namespace, kind, name string) sizing.History {
 	return h
 }
 
-// IdleTime is for how long the accelerators of pods that are not of Tideline's jobs have been seen without use, not before since.
-// It is known while Prometheus answers. kind and name are of what controls the pods, or Pod and their own.
+// IdleTime is for how long the accelerators of pods that are not of Tideline's jobs have been seen without use, not before since,
+// and as far as UsageAsOf tells. kind and name are of what controls the pods, or Pod and their own.
 func (c *Collector) IdleTime(namespace, kind, name string, since time.Time) (idle time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.whyUnavailable() != "" {
+	if !c.IsCollecting() || c.memory == nil {
 		return 0, false
 	}
 	days := c.memory.devices[task{namespace, kind, name}]
 	return sizing.IdleTime(days, since), len(days) > 0
+}
+
+// UsageAsOf is until when the use of tasks is known; zero for nothing known. old is true if it should be known for longer:
+// Prometheus does not answer, or the ledger was not read yet. Without Prometheus or a ledger it is false.
+func (c *Collector) UsageAsOf() (asOf time.Time, old bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.IsCollecting() {
+		return time.Time{}, false
+	}
+	if c.memory != nil {
+		asOf = c.memory.upTo
+	}
+	return asOf, c.whyUnavailable() != ""
 }
 
 // withKills are the usages with what the operator saw itself. Prometheus may have counted the same kills, or other

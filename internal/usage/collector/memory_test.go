@@ -151,6 +151,7 @@ func TestWhyItIsNotKnown(t *testing.T) {
 	w.pass(2*time.Hour + lateness - turnLength)
 	w.Expect(why()).To(BeEmpty())
 	w.pass(2 * turnLength)
+	w.Expect(w.TaskHistory("ads", training, "ctr").AsOf).To(Equal(at("22 13:00:00")))
 	w.Expect(why()).To(Equal("What the task used since 2026-11-22T13:00:00Z is unknown: Prometheus did not answer. The " +
 		"operator asks again and again; its log says why it fails, and so does alert TidelinePrometheusFails."))
 	w.config.Ledger = config.DefaultLedger()

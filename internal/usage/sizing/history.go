@@ -42,6 +42,8 @@ type History struct { //nolint:recvcheck // only Add changes it
 	Killed map[Part]int64
 	// Unavailable is why recent use is unknown, for users; empty if it is known.
 	Unavailable string
+	// AsOf is until when use is known, if recent use is not; zero if it is, and for never.
+	AsOf time.Time
 }
 
 // Add adds what a part used on a day, which began at a time. Each day is added once.

@@ -236,6 +236,9 @@ func TestAccelerators(t *testing.T) {
 	g.Expect(SizeRequests(nil, h, enforce("exploratory"), noon).Accelerators).To(
 		Equal("The accelerators were in use 50 % of the time that the task held them in the last 7 days, with at most 2Gi of " +
 			"memory on one."))
+	h.AsOf = noon.Add(-72 * time.Hour)
+	g.Expect(SizeRequests(nil, h, enforce("exploratory"), noon).Accelerators).To(HavePrefix(
+		"As of "+h.AsOf.Format(time.RFC3339)+", when Prometheus last answered: the accelerators were in use 50 %"), "it is dated")
 	g.Expect(SizeRequests(nil, trainer(), enforce("exploratory"), noon).Accelerators).To(BeEmpty(), "unknown")
 }
 

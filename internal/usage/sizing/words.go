@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -158,7 +159,11 @@ func (h History) DescribeAccelerators() string {
 		return ""
 	}
 	share := u.ActiveMilliseconds / 10 / u.HeldSeconds
-	said := fmt.Sprintf("The accelerators were in use %d %% of the time that the task held them in the last %s", share,
+	the := "The"
+	if !h.AsOf.IsZero() {
+		the = fmt.Sprintf("As of %s, when Prometheus last answered: the", h.AsOf.UTC().Format(time.RFC3339))
+	}
+	said := fmt.Sprintf("%s accelerators were in use %d %% of the time that the task held them in the last %s", the, share,
 		formatWindow(h.WindowDays))
 	if u.MemoryPeakMiB > 0 {
 		said += fmt.Sprintf(", with at most %s of memory on one", FormatAmount(u.MemoryPeakMiB*mib, Memory))
