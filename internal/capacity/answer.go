@@ -70,6 +70,9 @@ func (m *Model) Ask(g *Gang) Answer {
 	}
 	answer.Largest = min(fitting, headroom)
 	answer.Fits = answer.Largest >= g.Workers
+	if answer.Fits && m.mayBlockItself(g, a, m.freeView()) {
+		return Answer{Unknown: InTurn}
+	}
 	answer.Short = shortfall(g, limit)
 	if !answer.Fits && m.fitsSoon(g) {
 		answer.Leaving = m.leavingFor(g, a, answer.Free)

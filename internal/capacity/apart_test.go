@@ -25,9 +25,10 @@ func withMaster(workers int32, master, each int64) *Gang {
 func TestMasterOfAnotherShapeHasItsPlaceToo(t *testing.T) {
 	g := NewWithT(t)
 	m := cluster([]Node{nodeOf("a", 8), nodeOf("b", 8)}, used("a", 2))
-	fits := m.Ask(withMaster(3, 6, 4))
-	g.Expect(fits.Fits).To(BeTrue(), "worker 0 where 6 are free, two of 4 on the other node")
-	g.Expect(fits.Largest).To(Equal(int32(3)))
+	g.Expect(m.fitsNow(withMaster(3, 6, 4))).To(BeTrue(), "worker 0 where 6 are free, two of 4 on the other node")
+	g.Expect(m.largest(withMaster(3, 6, 4))).To(Equal(int32(3)))
+	g.Expect(m.Ask(withMaster(3, 6, 4)).Unknown).To(Equal(InTurn), "it may go to the other node")
+	g.Expect(m.Ask(withMaster(2, 6, 4)).Fits).To(BeTrue(), "wherever it goes")
 	short := m.Ask(withMaster(4, 6, 4))
 	g.Expect(short.Fits).To(BeFalse())
 	g.Expect(short.Largest).To(Equal(int32(3)))
@@ -136,13 +137,13 @@ func TestMasterAgainstEveryPlacement(t *testing.T) {
 				most = max(most, 1+beside.Ask(gangOf(1, gang.Shape.Requests[gpu])).Largest)
 			}
 		}
-		if got := m.Ask(gang).Largest; got != most {
+		if got := m.largest(gang); got != most {
 			t.Fatalf("the model says %d, trying every node for worker 0 says %d: %+v %+v %+v", got, most, gang, nodes, pods)
 		}
 		victims := m.FindVictims(gang, anybody)
 		if len(victims) == 0 {
 			held := slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Surplus != nil })
-			if !m.Ask(gang).Fits && cluster(nodes, held...).Ask(gang).Fits {
+			if !m.fitsNow(gang) && cluster(nodes, held...).fitsNow(gang) {
 				t.Fatalf("no surplus is chosen, and all of it would do: %+v %+v %+v", gang, nodes, pods)
 			}
 			continue
@@ -158,7 +159,7 @@ func TestMasterAgainstEveryPlacement(t *testing.T) {
 				left = append(left, p)
 			}
 		}
-		if !cluster(nodes, left...).Ask(gang).Fits {
+		if !cluster(nodes, left...).fitsNow(gang) {
 			t.Fatalf("%v left and it does not fit: %+v", uids(victims), gang)
 		}
 	}

@@ -3,6 +3,8 @@ package capacity
 import (
 	"cmp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -43,8 +45,9 @@ type Standing struct {
 // Waiter is a pod that waits for a node.
 type Waiter struct {
 	UID types.UID
-	// Rank orders the pods of a gang as the scheduler places them: the lowest first.
-	Rank int32
+	// Rank orders the pods of a gang as the scheduler places them: the lowest first. Index does so among pods of one rank whose
+	// names end in different numbers; negative for a name without one.
+	Rank, Index int32
 	// Since is when the pod was created.
 	Since time.Time
 	// Shape is shared by pods that ask for the same.
@@ -98,9 +101,7 @@ func (s *Standing) CompleteClaim(g *Gang) NoClaim {
 // claimFor claims room for the pods that the scheduler places first.
 func (s *Standing) claimFor(g *Gang, missing int32) {
 	waiting := slices.Clone(s.Waiting)
-	slices.SortFunc(waiting, func(a, b Waiter) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), a.Since.Compare(b.Since), cmp.Compare(a.UID, b.UID))
-	})
+	slices.SortFunc(waiting, compareTurns)
 	waiting = waiting[:missing]
 	g.Workers, g.Pods, g.Since = missing, uidsOf(waiting), s.Began
 	for _, w := range waiting {
@@ -108,13 +109,33 @@ func (s *Standing) claimFor(g *Gang, missing int32) {
 			g.Since = w.Since
 		}
 	}
-	g.Shape, g.Apart = shapesOf(waiting)
+	g.Shape, g.Apart, g.AnyOrder = shapesOf(waiting)
 	g.Shape.Unmodelled = cmp.Or(g.Shape.Unmodelled, s.Unread)
 }
 
+// compareTurns orders the pods of a gang as the scheduler places them, which is volcano.sh/volcano/pkg/controllers/job/helpers,
+// CompareTask, after plugin priority.
+func compareTurns(a, b Waiter) int {
+	if a.Rank == b.Rank && a.Index != b.Index && a.Index >= 0 && b.Index >= 0 {
+		return cmp.Compare(a.Index, b.Index)
+	}
+	return cmp.Or(cmp.Compare(a.Rank, b.Rank), a.Since.Compare(b.Since), cmp.Compare(a.UID, b.UID))
+}
+
+// IndexIn is the number by which the scheduler orders a pod in its gang: what follows the last of two or more dashes in its name;
+// negative for a name without one.
+func IndexIn(name string) int32 {
+	parts := strings.Split(name, "-")
+	n, err := strconv.ParseInt(parts[len(parts)-1], 10, 32)
+	if err != nil || len(parts) < 3 {
+		return -1
+	}
+	return int32(n)
+}
+
 // shapesOf returns the shape that most pods have, and the shapes of the others. If two are equally frequent the later one is the
-// common one, because a launcher or worker 0 comes first.
-func shapesOf(waiting []Waiter) (common Shape, apart []Shape) {
+// common one, because a launcher or worker 0 comes first. anyOrder is true unless all others are placed first.
+func shapesOf(waiting []Waiter) (common Shape, apart []Shape, anyOrder bool) {
 	count := map[*Shape]int{}
 	var most *Shape
 	for _, w := range waiting {
@@ -124,17 +145,19 @@ func shapesOf(waiting []Waiter) (common Shape, apart []Shape) {
 		}
 	}
 	common = *most
-	for _, w := range waiting {
+	first := slices.IndexFunc(waiting, func(w Waiter) bool { return w.Shape == most })
+	anyOrder = first > 0 && compareTurns(waiting[first-1], waiting[first]) == 0
+	for i, w := range waiting {
 		if w.Shape == most {
 			continue
 		}
 		if len(apart) == mostApart {
 			common.Unmodelled = cmp.Or(common.Unmodelled, ManyShapes)
-			return common, nil
+			return common, nil, false
 		}
-		apart = append(apart, *w.Shape)
+		apart, anyOrder = append(apart, *w.Shape), anyOrder || i > first
 	}
-	return common, apart
+	return common, apart, anyOrder
 }
 
 // uidsOf lists the pods' UIDs in order.

@@ -106,6 +106,8 @@ func (a *Answer) isBetter(than *Answer) bool {
 	rank := func(a *Answer) int {
 		switch {
 		case a.Fits:
+			return 3
+		case a.Unknown != "":
 			return 2
 		case a.Leaving != nil:
 			return 1

@@ -236,8 +236,10 @@ type Gang struct {
 	// Shape is the shape of every worker that is not in Apart.
 	Shape Shape
 	// Apart are the shapes of workers that differ from Shape, one entry each: worker 0 of a training, the launcher of a Volcano Job.
-	// They are placed first.
+	// The model places them first.
 	Apart []Shape
+	// AnyOrder is true if the scheduler may place others before those in Apart.
+	AnyOrder bool
 	// Workers is how many must be placed together, those of Apart included.
 	Workers int32
 	// TierName is the name of the job's tier. Preempts names the tiers whose gangs may be stopped as a whole for this one.

@@ -275,7 +275,7 @@ func (s *stepped) fits(set int) bool {
 		}
 		left = append(left, p)
 	}
-	return cluster(s.nodes, left...).Ask(s.ask).Largest >= s.ask.Workers
+	return cluster(s.nodes, left...).fitsNow(s.ask)
 }
 
 // fewest is how many leave in the smallest set of whole steps that is enough; 0 if none is needed, or none is enough.

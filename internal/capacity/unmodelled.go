@@ -20,6 +20,8 @@ const (
 	RulesOfShapes = "a rule about zones or racks for pods of several shapes"
 	// OneDomain is for a gang that must be in one domain together, of which only some have room for all of it.
 	OneDomain = "one zone or rack for all its workers, and the scheduler may begin in one that is too small"
+	// InTurn is for a gang of several shapes that fits only if each is placed on the right nodes.
+	InTurn = "pods of several shapes, and the scheduler may give one the place that another needs"
 	// OwnLabels is for a selector that names a label that differs between the pods of a gang, such as their index.
 	OwnLabels = "rules about labels that differ between its own pods"
 	// SelectedNamespaces is for a rule about pods of namespaces that are selected by labels.
@@ -47,9 +49,9 @@ const (
 // ListUnmodelled lists all that the model does not cover.
 func ListUnmodelled() []string {
 	return append([]string{
-		ManyShapes, ManyRules, CrowdedRules, RulesOfShapes, OneDomain, OwnLabels, SelectedNamespaces, LabelKeys, SpreadPolicies,
-		DeviceClaims, TooMuch, EphemeralVolumes, NoVolumeClaim, LeavingVolumeClaim, OpenVolumeClaim, SingleNodeVolume, LostVolume,
-		NoRuntimeClass,
+		ManyShapes, ManyRules, CrowdedRules, RulesOfShapes, OneDomain, InTurn, OwnLabels, SelectedNamespaces, LabelKeys,
+		SpreadPolicies, DeviceClaims, TooMuch, EphemeralVolumes, NoVolumeClaim, LeavingVolumeClaim, OpenVolumeClaim,
+		SingleNodeVolume, LostVolume, NoRuntimeClass,
 	}, devices.ListUnjudged()...)
 }
 

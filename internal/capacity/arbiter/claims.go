@@ -388,7 +388,8 @@ func (c *collector) readWaiters(pods []*corev1.Pod) []capacity.Waiter {
 			kind, kinds, shapes = len(kinds), append(kinds, p), append(shapes, &shape)
 		}
 		all = append(all, capacity.Waiter{
-			UID: p.UID, Rank: -ptr.Deref(p.Spec.Priority, 0), Since: p.CreationTimestamp.Time, Shape: shapes[kind],
+			UID: p.UID, Rank: -ptr.Deref(p.Spec.Priority, 0), Index: capacity.IndexIn(p.Name), Since: p.CreationTimestamp.Time,
+			Shape: shapes[kind],
 		})
 	}
 	return all

@@ -327,9 +327,6 @@ func (q *question) explanation() string {
 			}
 		}
 	}
-	if q.apart > 0 && !q.unaided {
-		return "Volcano places pods one after another, and one of another shape took the place that a worker needed"
-	}
 	return ""
 }
 
