@@ -87,7 +87,7 @@ func TestFragmentation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			f := m.MeasureFragmentation(gpu, c.mix)
-			g.Expect(f.Free).To(Equal(int64(5)))
+			g.Expect(f.Free).To(Equal(5.0))
 			g.Expect(f.Unusable).To(BeNumerically("~", c.unusable, 1e-9))
 		})
 	}
@@ -105,7 +105,7 @@ func TestRoomOfSeveralResources(t *testing.T) {
 	mix := []Drawn{{Gang: *gangOf(1, 2), Weight: 2}}
 	resources := []corev1.ResourceName{gpu, npu}
 	one := m.FragmentationOf(resources, mix)
-	g.Expect(one).To(And(HaveField("Free", int64(17)), HaveField("Weight", 2.0)))
+	g.Expect(one).To(And(HaveField("Free", 17.0), HaveField("Weight", 2.0)))
 	g.Expect(one.Unusable).To(BeNumerically("~", 1.0/7, 1e-9), "nobody asks for the others")
 	of := *gangOf(1, 0)
 	of.Shape.Requests[npu] = 4

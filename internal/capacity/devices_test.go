@@ -180,3 +180,29 @@ func TestPartsInThoughtAreThoseOfPods(t *testing.T) {
 		}
 	}
 }
+
+// What is free of shared devices is counted in devices, and not in slots, of which each has ten.
+func TestPartsOfDevicesAreInPiecesToo(t *testing.T) {
+	g := NewWithT(t)
+	m := cluster([]Node{sharedNode("a", 2), nodeOf("b", 4)}, holds("a", 0, 8192, 50), holds("a", 1, 8192, 25), used("b", 3))
+	of := func(gang *Gang) []Drawn { return []Drawn{{Gang: *gang, Weight: 1}} }
+	halves := m.MeasureFragmentation(devices.Number, of(partsOf(2, 8192, 50)))
+	g.Expect(halves).To(Equal(Fragmentation{Free: 1, Weight: 1}), "two halves are free, and two workers take them")
+	wide := m.MeasureFragmentation(devices.Number, of(partsOf(1, 4096, 50)))
+	g.Expect(wide.Unusable).To(BeNumerically("~", 0.25, 1e-9), "of one device no cores are left, of the other a quarter of all")
+	g.Expect(m.MeasureFragmentation(devices.Number, of(partsOf(1, 12288, 25)))).To(Equal(Fragmentation{Free: 1, Unusable: 1, Weight: 1}),
+		"the rests of two devices are no device")
+	quarter := m.MeasureFragmentation(devices.Number, of(partsOf(1, 6144, 0)))
+	g.Expect(quarter.Unusable).To(BeNumerically("~", 0.25, 1e-9), "of each half an eighth of a device is left over")
+	all := m.FragmentationOf([]corev1.ResourceName{gpu, devices.Number}, append(of(partsOf(2, 8192, 50)), of(gangOf(1, 1))...))
+	g.Expect(all).To(Equal(Fragmentation{Free: 2, Weight: 2}), "beside a whole GPU")
+
+	known := []Device{{Resource: gpu}, {Resource: devices.Number}}
+	pieces := m.MeasurePieces(known, []*Gang{partsOf(3, 8192, 50), gangOf(1, 1)})
+	g.Expect(pieces).To(ConsistOf(
+		And(HaveField("Resource", gpu), HaveField("Free", 1.0), HaveField("Unusable", 0.0)),
+		And(HaveField("Resource", devices.Number), HaveField("Free", 1.0), HaveField("Unusable", 1.0))))
+	unclear := sharedNode("a", 2)
+	unclear.Devices.Unclear = true
+	g.Expect(cluster([]Node{unclear}).MeasureFragmentation(devices.Number, nil)).To(BeZero(), "it does not tell")
+}

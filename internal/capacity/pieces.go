@@ -40,12 +40,12 @@ func (m *Model) MeasurePieces(devices []Device, waiting []*Gang) []Pieces {
 		return nil
 	}
 	on := make([]int, len(m.nodes))
-	free := make([]int64, len(devices))
+	free := make([]float64, len(devices))
 	for i := range m.nodes {
 		n := &m.nodes[i]
 		on[i] = slices.IndexFunc(devices, func(d Device) bool { return d.isOn(n) })
 		if on[i] >= 0 {
-			free[on[i]] += max(0, m.freeOn(n)[m.index[devices[on[i]].Resource]])
+			free[on[i]] += m.measure(n, devices[on[i]].Resource, m.freeOn(n))
 		}
 	}
 	found := map[string][]Pieces{}
@@ -102,28 +102,26 @@ func (m *Model) drawnFrom(waiting []*Gang) []Drawn {
 
 // addUse adds to the sums of a queue what a gang cannot use of each device that it may have. on is which device each node has,
 // free how much of each is free.
-func (m *Model) addUse(of []Pieces, devices []Device, on []int, free []int64, d *Drawn) {
+func (m *Model) addUse(of []Pieces, devices []Device, on []int, free []float64, d *Drawn) {
 	a := m.compile(&d.Shape)
 	fits := slices.ContainsFunc(m.places(&d.Gang), func(g *Gang) bool {
 		return m.gangRoom(g, m.compile(&g.Shape), m.freeView()) >= g.Workers
 	})
-	var seats []int64
-	if a.rules != nil {
-		seats = m.seats(a, m.freeView())
-	}
-	usable, may := make([]int64, len(devices)), make([]bool, len(devices))
-	for i, n := range a.nodes {
+	usable, may := make([]float64, len(devices)), make([]bool, len(devices))
+	for i, here := range m.eachRoom(a) {
+		n := a.nodes[i]
 		device := on[n.number]
-		if device < 0 || d.Shape.Requests[devices[device].Resource] <= 0 {
+		if device < 0 {
+			continue
+		}
+		resource := devices[device].Resource
+		each := d.Shape.Requests[resource]
+		if each <= 0 {
 			continue
 		}
 		may[device] = true
-		switch {
-		case !fits:
-		case seats != nil:
-			usable[device] += seats[i]
-		default:
-			usable[device] += int64(a.countFitting(n, m.freeOn(n), math.MaxInt32))
+		if fits {
+			usable[device] += m.taken(a, n, here, each, resource)
 		}
 	}
 	for i := range devices {
@@ -132,8 +130,7 @@ func (m *Model) addUse(of []Pieces, devices []Device, on []int, free []int64, d 
 		}
 		of[i].Weight += d.Weight
 		if free[i] > 0 {
-			each := d.Shape.Requests[devices[i].Resource]
-			of[i].Unusable += d.Weight * (1 - min(1, float64(usable[i]*each)/float64(free[i])))
+			of[i].Unusable += d.Weight * (1 - min(1, usable[i]/free[i]))
 		}
 	}
 }

@@ -227,10 +227,10 @@ func TestPiecesOfEachModelForEachQueue(t *testing.T) {
 		in("ads", waits("twos", 2, 2)), in("ads", waits("also twos", 2, 2)), in("ads", waits("too large", 3, 4)), bound, beyond,
 	})
 	g.Expect(pieces).To(HaveLen(3))
-	g.Expect(pieces[0]).To(And(HaveField("Queue", "ads"), HaveField("Model", "a100"), HaveField("Free", int64(6)),
+	g.Expect(pieces[0]).To(And(HaveField("Queue", "ads"), HaveField("Model", "a100"), HaveField("Free", 6.0),
 		HaveField("Weight", 3.0)))
 	g.Expect(pieces[0].Unusable).To(BeNumerically("~", (2*2.0/6+1)/3, 1e-9), "twos leave two of six, and the third fits nowhere")
-	g.Expect(pieces[1]).To(And(HaveField("Queue", "ads"), HaveField("Model", "h100"), HaveField("Free", int64(4))))
+	g.Expect(pieces[1]).To(And(HaveField("Queue", "ads"), HaveField("Model", "h100"), HaveField("Free", 4.0)))
 	g.Expect(pieces[1].Unusable).To(BeNumerically("~", 1.0/3, 1e-9))
 	g.Expect(pieces[2]).To(Equal(Pieces{Queue: "shop", Device: devices[1], Fragmentation: Fragmentation{Free: 4, Weight: 1}}),
 		"it may have no a100, and uses each h100")

@@ -24,7 +24,7 @@ func (a *Arbiter) MeasureFragmentation(ctx context.Context) (capacity.Fragmentat
 	defer done()
 	c := a.newCollector(m, a.now())
 	var resources []corev1.ResourceName
-	for _, name := range a.config.CountedAccelerators() {
+	for _, name := range a.config.MeasuredAccelerators() {
 		resources = append(resources, corev1.ResourceName(name))
 	}
 	return capacity.New(c.snapshot(ctx)).FragmentationOf(resources, c.referenceMix()), nil

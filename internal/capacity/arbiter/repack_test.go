@@ -117,8 +117,8 @@ func TestPiecesAreMeasuredTwiceAMinute(t *testing.T) {
 	a := s.evaluated()
 	found := a.ReadPieces()
 	g.Expect(found.Moves).To(Equal(1))
-	g.Expect(found.Now).To(ConsistOf(And(HaveField("Queue", "ads"), HaveField("Free", int64(12)), HaveField("Unusable", 1.0))))
-	g.Expect(found.Moved).To(ConsistOf(And(HaveField("Queue", "ads"), HaveField("Free", int64(12)), HaveField("Unusable", 0.0))))
+	g.Expect(found.Now).To(ConsistOf(And(HaveField("Queue", "ads"), HaveField("Free", 12.0), HaveField("Unusable", 1.0))))
+	g.Expect(found.Moved).To(ConsistOf(And(HaveField("Queue", "ads"), HaveField("Free", 12.0), HaveField("Unusable", 0.0))))
 	a.pieces.Now = nil
 	_, err := a.evaluate(t.Context(), now.Add(repackInterval-time.Second))
 	g.Expect(err).NotTo(HaveOccurred())

@@ -45,6 +45,7 @@ const (
 	// sharing is the mode in which any part of a device can be had. Slices of MIG are not counted here.
 	sharing  = "hami-core"
 	allCores = 100
+	thousand = 1000
 )
 
 // Node is the devices that a node shares. It is never changed.
@@ -163,6 +164,24 @@ func (n *Node) AddParts(to []int64, h *Held, times int64) {
 			to[i+2] += times * p.Cores
 		}
 	}
+}
+
+// CountFree is how much of the node's devices is free, in thousandths of one. Of each it is the smaller share of memory and cores,
+// because a part takes both, and nothing of one without a free slot.
+func (n *Node) CountFree(free []int64) (thousandths int64) {
+	for i := 0; i < len(n.All); i += Columns {
+		if free[i] <= 0 {
+			continue
+		}
+		share := int64(thousand)
+		for _, at := range []int{i + 1, i + 2} {
+			if n.All[at] > 0 {
+				share = min(share, max(0, free[at])*thousand/n.All[at])
+			}
+		}
+		thousandths += share
+	}
+	return thousandths
 }
 
 // asks is true for a container that asks for a resource. Cached pods have requests only: of such resources they equal the limits.

@@ -37,7 +37,9 @@ type Sharing []Part
 const maxSharing = 64
 
 const (
-	thousand = 1000
+	// vgpuNumber is the resource by which a container says on how many shared devices it asks for parts.
+	vgpuNumber = "volcano.sh/vgpu-number"
+	thousand   = 1000
 	// mostDevices is the most that is counted of one accelerator, so that sums of many pods are numbers.
 	mostDevices     = 1 << 40
 	mostThousandths = mostDevices * thousand
@@ -146,6 +148,16 @@ func (s Part) thousandths(amount, devices int64) int64 {
 // isListed is true for a resource that is a part of an accelerator, or counts the devices for one.
 func (s Sharing) isListed(resource string) bool {
 	return slices.ContainsFunc(s, func(share Part) bool { return resource == share.Resource || resource == share.Times })
+}
+
+// MeasuredAccelerators lists, by name, the resources by which free accelerators are measured: those that are counted, and
+// Volcano's number of shared devices, of which the parts are known.
+func (c *Configuration) MeasuredAccelerators() []string {
+	all := c.CountedAccelerators()
+	if c.Sharing.isListed(vgpuNumber) {
+		all = append(all, vgpuNumber)
+	}
+	return all
 }
 
 // CountedAccelerators lists, by name, the accelerators that are counted: all whose label is known, except parts of others.

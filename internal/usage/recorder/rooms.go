@@ -29,7 +29,7 @@ func (r *Recorder) recordRoom(ctx context.Context, l Ledger) error {
 	}
 	if err == nil && there {
 		if err := r.recordEntries(ctx, l, ledger.Entries{Rooms: []ledger.FreeRoom{{
-			At: slot, Free: float64(room.Free), Unusable: min(1, max(0, room.Unusable)), Gangs: int64(room.Weight),
+			At: slot, Free: room.Free, Unusable: min(1, max(0, room.Unusable)), Gangs: int64(room.Weight),
 		}}}); err != nil {
 			return err
 		}

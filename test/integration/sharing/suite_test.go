@@ -18,6 +18,9 @@ func TestSharing(t *testing.T) {
 	RunSpecs(t, "Shared GPUs")
 }
 
-var shared = suite.New(cluster.Options{
+// options are those of a cluster on which Volcano shares devices.
+var options = cluster.Options{
 	GPUNodes: -1, SchedulerConf: "../../../config/volcano-vgpu/volcano-scheduler.conf", SchedulePeriod: 100 * time.Millisecond,
-})
+}
+
+var shared = suite.New(options)
