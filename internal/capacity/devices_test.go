@@ -190,8 +190,8 @@ func TestPartsOfDevicesAreInPiecesToo(t *testing.T) {
 	g.Expect(halves).To(Equal(Fragmentation{Free: 1, Weight: 1}), "two halves are free, and two workers take them")
 	wide := m.MeasureFragmentation(devices.Number, of(partsOf(1, 4096, 50)))
 	g.Expect(wide.Unusable).To(BeNumerically("~", 0.25, 1e-9), "of one device no cores are left, of the other a quarter of all")
-	g.Expect(m.MeasureFragmentation(devices.Number, of(partsOf(1, 12288, 25)))).To(Equal(Fragmentation{Free: 1, Unusable: 1, Weight: 1}),
-		"the rests of two devices are no device")
+	large := m.MeasureFragmentation(devices.Number, of(partsOf(1, 12288, 25)))
+	g.Expect(large).To(Equal(Fragmentation{Free: 1, Unusable: 1, Weight: 1}), "the rests of two devices are no device")
 	quarter := m.MeasureFragmentation(devices.Number, of(partsOf(1, 6144, 0)))
 	g.Expect(quarter.Unusable).To(BeNumerically("~", 0.25, 1e-9), "of each half an eighth of a device is left over")
 	all := m.FragmentationOf([]corev1.ResourceName{gpu, devices.Number}, append(of(partsOf(2, 8192, 50)), of(gangOf(1, 1))...))

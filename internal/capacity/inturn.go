@@ -23,7 +23,9 @@ func (m *inventory) mayBlockItself(g *Gang, a *ask, by view) bool {
 	}
 	others := int64(g.Workers) - int64(len(g.Apart))
 	t := m.newTurns(g, a, by)
-	if int64(m.countRoom(a, by))-t.mostLost() < others {
+	// The first bound is cheap, and enough for nearly all gangs in a large cluster.
+	spare := int64(m.countRoom(a, by)) - others
+	if t.mostOn(0) > spare && t.mostLost() > spare {
 		return true
 	}
 	if !g.AnyOrder {
@@ -57,6 +59,9 @@ func (m *inventory) newTurns(g *Gang, a *ask, by view) *turns {
 
 // with is the view of a node on which workers are placed in thought: n of those in Apart, and some of the others.
 func (t *turns) with(on *node, n int, others int32) view {
+	if n == 0 && others == 0 {
+		return t.by
+	}
 	after, beside := slices.Clone(t.by.vector(on)), t.by.beside
 	for i := range n {
 		t.apart[i].subtractFrom(on, after, 1)
@@ -102,17 +107,24 @@ func (t *turns) mostLost() int64 {
 }
 
 // mostLostToAny is at least mostLost where those in Apart differ: as if all of them were on each of as many nodes as they are.
-func (t *turns) mostLostToAny() (sum int64) {
-	var lost []int64
+func (t *turns) mostLostToAny() int64 { return t.mostOn(len(t.apart)) }
+
+// mostOn is how many of the others there is room for at most on as many nodes as there are in Apart; with n of those in Apart on
+// each of the nodes, how many fewer there are then.
+func (t *turns) mostOn(n int) (sum int64) {
+	var all []int64
 	for i := range t.nodes {
-		if on := &t.nodes[i]; t.room(on, 0) > 0 && slices.ContainsFunc(t.apart, func(one *ask) bool {
-			return slices.Contains(one.nodes, on)
-		}) {
-			lost = append(lost, t.room(on, 0)-t.room(on, len(t.apart)))
+		on := &t.nodes[i]
+		here := t.room(on, 0)
+		if here > 0 && n > 0 {
+			here -= t.room(on, n)
+		}
+		if here > 0 {
+			all = append(all, here)
 		}
 	}
-	slices.Sort(lost)
-	for _, here := range lost[max(0, len(lost)-len(t.apart)):] {
+	slices.Sort(all)
+	for _, here := range all[max(0, len(all)-len(t.apart)):] {
 		sum += here
 	}
 	return sum

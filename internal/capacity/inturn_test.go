@@ -67,7 +67,9 @@ func TestTurnsAreThoseOfTheScheduler(t *testing.T) {
 		g.Expect(s.CompleteClaim(gang)).To(BeEmpty())
 		return gang
 	}
-	of := func(s *Shape, name string) Waiter { return Waiter{UID: types.UID(name), Index: IndexIn(name), Shape: s} }
+	of := func(s *Shape, name string) Waiter {
+		return Waiter{UID: types.UID(name), Index: IndexIn(name), Shape: s}
+	}
 	g.Expect(claim(of(worker, "j-worker-2"), of(worker, "j-worker-10"), of(launcher, "j-worker-0")).AnyOrder).To(BeFalse())
 	g.Expect(claim(of(worker, "j-worker-2"), of(worker, "j-worker-3"), of(launcher, "j-worker-4")).AnyOrder).To(BeTrue())
 	g.Expect(claim(of(worker, "b"), of(worker, "c"), of(launcher, "a")).AnyOrder).To(BeFalse(), "by UID")
@@ -147,5 +149,21 @@ func TestWhatFitsIsPlacedInAnyTurns(t *testing.T) {
 	t.Logf("%d fit, %d may fail, %d are unknown although no attempt of 200 failed", fits, blocked, careful)
 	if fits < 300 || blocked < 100 || careful*10 > fits {
 		t.Errorf("%d fit, %d may fail, %d are unknown although no attempt of 200 failed", fits, blocked, careful)
+	}
+}
+
+// BenchmarkTurns asks about a gang with a launcher on 1,000 nodes: one that has room to spare, and one that has not.
+func BenchmarkTurns(b *testing.B) {
+	var nodes []Node
+	for i := range 1000 {
+		nodes = append(nodes, withCores(fmt.Sprintf("n%d", i), 8, 32))
+	}
+	m := cluster(nodes)
+	for name, workers := range map[string]int32{"spare": 100, "tight": 999} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				m.Ask(launched(1, 4, workers, 8, 30))
+			}
+		})
 	}
 }

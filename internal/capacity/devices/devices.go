@@ -166,8 +166,8 @@ func (n *Node) AddParts(to []int64, h *Held, times int64) {
 	}
 }
 
-// CountFree is how much of the node's devices is free, in thousandths of one. Of each it is the smaller share of memory and cores,
-// because a part takes both, and nothing of one without a free slot.
+// CountFree is how much of the node's devices is free, in thousandths of one. Of each it is the smaller share of memory and
+// cores, because a part takes both, and nothing of one without a free slot.
 func (n *Node) CountFree(free []int64) (thousandths int64) {
 	for i := 0; i < len(n.All); i += Columns {
 		if free[i] <= 0 {
