@@ -225,6 +225,6 @@ func (s *Suite) join(shared []byte) error {
 // things too.
 func Defaults() {
 	gomega.SetDefaultEventuallyTimeout(2 * time.Minute)
-	gomega.SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
-	gomega.SetDefaultConsistentlyPollingInterval(100 * time.Millisecond)
+	gomega.SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
+	gomega.SetDefaultConsistentlyPollingInterval(200 * time.Millisecond)
 }
