@@ -2,7 +2,7 @@ package capacity
 
 import (
 	"cmp"
-	"container/heap"
+	"slices"
 	"sort"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -39,17 +39,18 @@ func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.Namespa
 		rest.reserve(g)
 	}
 	limits := make(map[types.NamespacedName]int32, len(growers))
-	line := make(growerLine, 0, len(growers))
+	line := make([]*turn, 0, len(growers))
 	for i := range growers {
 		g := &growers[i]
 		if limits[g.Job] = g.WholeSteps(g.Placed); g.Workers > 0 {
 			line = append(line, &turn{Grower: g, has: g.Placed, gain: g.gainBeside(g.Placed)})
 		}
 	}
-	heap.Init(&line)
+	slices.SortFunc(line, (*turn).comesBefore)
 	for len(line) > 0 {
 		t := line[0]
-		part := t.share(line.second())
+		line = line[1:]
+		part := t.share(line)
 		fits := t.WholeSteps(t.has+min(rest.largest(&t.Gang), part)) - t.has
 		if fits > 0 {
 			rest.placeWorkers(&t.Gang, fits, rest.freeView())
@@ -57,11 +58,11 @@ func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.Namespa
 			limits[t.Job] = t.has
 		}
 		if fits < part || t.left() <= 0 {
-			heap.Pop(&line)
 			continue
 		}
 		t.gain = t.gainBeside(t.has)
-		heap.Fix(&line, 0)
+		at, _ := slices.BinarySearchFunc(line, t, (*turn).comesBefore)
+		line = slices.Insert(line, at, t)
 	}
 	return limits
 }
@@ -88,49 +89,21 @@ func (g *Grower) gainBeside(surplus int32) float64 {
 // left is how many workers it could still get.
 func (t *turn) left() int32 { return t.Placed + t.Workers - t.has }
 
-// share is how many workers it gets before it is the turn of the next: those that gain as much, in whole steps, and enough for
-// few turns; all for no next.
-func (t *turn) share(next *turn) int32 {
+// comesBefore compares who gets room first: negative if this one does.
+func (t *turn) comesBefore(o *turn) int {
+	return cmp.Or(cmp.Compare(o.Tier, t.Tier), cmp.Compare(o.gain, t.gain), t.Gang.comesBefore(&o.Gang))
+}
+
+// share is how many workers it gets before it is the turn of the first of the others: those that gain as much, in whole steps, and
+// enough for few turns; all if no one of its tier is left.
+func (t *turn) share(others []*turn) int32 {
 	left := t.left()
-	if next == nil || next.Tier < t.Tier {
+	if len(others) == 0 || others[0].Tier < t.Tier {
 		return left
 	}
 	// The first is always its own: it stands before the other.
-	gains := 1 + int32(sort.Search(int(left)-1, func(n int) bool { return t.gainBeside(t.has+int32(n)+1) < next.gain }))
+	gains := 1 + int32(sort.Search(int(left)-1, func(n int) bool { return t.gainBeside(t.has+int32(n)+1) < others[0].gain }))
 	step := max(t.Step, 1)
 	part := (max(gains, t.Workers/mostParts) + step - 1) / step * step
 	return min(part, left)
-}
-
-// growerLine is a heap of those who may get more room: who is first gets it.
-type growerLine []*turn
-
-func (l *growerLine) Len() int { return len(*l) }
-
-func (l *growerLine) Less(i, j int) bool {
-	a, b := (*l)[i], (*l)[j]
-	return cmp.Or(cmp.Compare(b.Tier, a.Tier), cmp.Compare(b.gain, a.gain), a.comesBefore(&b.Gang)) < 0
-}
-
-func (l *growerLine) Swap(i, j int) { (*l)[i], (*l)[j] = (*l)[j], (*l)[i] }
-
-// Push is for [heap.Interface]; the line only shortens.
-func (l *growerLine) Push(any) {}
-
-// Pop takes the last, as [heap.Interface] has it.
-func (l *growerLine) Pop() any {
-	last := (*l)[len(*l)-1]
-	*l = (*l)[:len(*l)-1]
-	return last
-}
-
-// second is who would be next after the first; nil for none.
-func (l *growerLine) second() *turn {
-	switch {
-	case l.Len() < 2:
-		return nil
-	case l.Len() > 2 && l.Less(2, 1):
-		return (*l)[2]
-	}
-	return (*l)[1]
 }

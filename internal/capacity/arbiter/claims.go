@@ -500,6 +500,6 @@ func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1alp
 	curve := growth.CurveOf(&job.Spec, st)
 	c.in.growers = append(c.in.growers, capacity.Grower{
 		Gang: *ask, Placed: placed, Step: job.Spec.Elasticity.Step,
-		Gain: func(surplus int32) float64 { return curve.Gain(st.Attempt.MinReplicas + surplus) },
+		Gain: func(surplus int32) float64 { return curve.GainAt(st.Attempt.MinReplicas + surplus) },
 	})
 }

@@ -90,9 +90,9 @@ func FitCurve(core int32, speeds []Speed) Curve {
 // isKnown is true for a training of which enough was measured.
 func (c Curve) isKnown() bool { return c.a+c.b > 0 }
 
-// Gain is what one more worker adds to the speed at a size, as a multiple of what a worker of the core adds: from 0 to 1. Where
+// GainAt is what one more worker adds to the speed at a size, as a multiple of what a worker of the core adds: from 0 to 1. Where
 // too little is known it falls slowly, so that trainings share room until more is; [AssumedGain] for a training that says nothing.
-func (c Curve) Gain(size int32) float64 {
+func (c Curve) GainAt(size int32) float64 {
 	n := max(float64(size), c.core)
 	switch {
 	case c.core == 0:
@@ -104,9 +104,9 @@ func (c Curve) Gain(size int32) float64 {
 	return c.a * (c.a + c.b*c.core) / (at * (at + c.b))
 }
 
-// Share is what each of those who join adds to the speed at a size, as a multiple of what one of those who train makes there,
+// ShareOf is what each of those who join adds to the speed at a size, as a multiple of what one of those who train makes there,
 // from 0 to 1; 1 where too little is known.
-func (c Curve) Share(training, joining int32) float64 {
+func (c Curve) ShareOf(training, joining int32) float64 {
 	if !c.isKnown() {
 		return 1
 	}

@@ -28,13 +28,13 @@ func TestGainFollowsFromTwoSizes(t *testing.T) {
 	speed := func(n float64) float64 { return n / (1 + 0.05*n) }
 	for _, n := range []int32{4, 12, 24, 60} {
 		x := float64(n)
-		g.Expect(c.Gain(n)).To(BeNumerically("~", (speed(x+1)-speed(x))/(speed(4)/4), 1e-9), "what one more adds to %d", n)
+		g.Expect(c.GainAt(n)).To(BeNumerically("~", (speed(x+1)-speed(x))/(speed(4)/4), 1e-9), "what one more adds to %d", n)
 	}
-	g.Expect(c.Gain(1)).To(Equal(c.Gain(4)), "fewer than the core do not train")
-	g.Expect(c.Share(8, 8)).To(BeNumerically("~", (speed(16)/speed(8)-1)*8/8, 1e-9))
+	g.Expect(c.GainAt(1)).To(Equal(c.GainAt(4)), "fewer than the core do not train")
+	g.Expect(c.ShareOf(8, 8)).To(BeNumerically("~", (speed(16)/speed(8)-1)*8/8, 1e-9))
 	most := c.MostWorth(0.25)
-	g.Expect(c.Gain(most-1)).To(BeNumerically(">=", 0.25), "the last one gains enough")
-	g.Expect(c.Gain(most)).To(BeNumerically("<", 0.25))
+	g.Expect(c.GainAt(most-1)).To(BeNumerically(">=", 0.25), "the last one gains enough")
+	g.Expect(c.GainAt(most)).To(BeNumerically("<", 0.25))
 	g.Expect(c.MostWorth(0)).To(BeEquivalentTo(math.MaxInt32))
 	g.Expect(c.MostWorth(1)).To(BeEquivalentTo(4), "the core trains whatever it gains")
 }
@@ -49,10 +49,10 @@ func TestTooLittleIsKnownToSayWhatAWorkerGains(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := FitCurve(8, speeds)
-			g.Expect(c.Gain(8)).To(BeNumerically("~", 0.94, 0.01))
-			g.Expect(c.Gain(64)).To(BeNumerically("~", 0.82, 0.01))
-			g.Expect(Curve{}.Gain(64)).To(Equal(AssumedGain))
-			g.Expect(c.Share(8, 8)).To(Equal(1.0))
+			g.Expect(c.GainAt(8)).To(BeNumerically("~", 0.94, 0.01))
+			g.Expect(c.GainAt(64)).To(BeNumerically("~", 0.82, 0.01))
+			g.Expect(Curve{}.GainAt(64)).To(Equal(AssumedGain))
+			g.Expect(c.ShareOf(8, 8)).To(Equal(1.0))
 			g.Expect(c.MostWorth(0.5)).To(BeEquivalentTo(math.MaxInt32))
 		})
 	}
@@ -61,12 +61,12 @@ func TestTooLittleIsKnownToSayWhatAWorkerGains(t *testing.T) {
 func TestGainIsBetweenNothingAndAWorkerOfTheCore(t *testing.T) {
 	g := NewWithT(t)
 	faster := FitCurve(4, []Speed{{4, 4}, {8, 9}, {16, 20}})
-	g.Expect(faster.Gain(16)).To(BeNumerically("~", 1, 1e-9), "faster than in proportion is no reason to expect more")
+	g.Expect(faster.GainAt(16)).To(BeNumerically("~", 1, 1e-9), "faster than in proportion is no reason to expect more")
 	g.Expect(faster.MostWorth(0.9)).To(BeEquivalentTo(math.MaxInt32))
 	slower := FitCurve(4, []Speed{{4, 4}, {16, 3}})
-	g.Expect(slower.Gain(4)).To(BeZero(), "more made it slower")
+	g.Expect(slower.GainAt(4)).To(BeZero(), "more made it slower")
 	g.Expect(slower.MostWorth(0.1)).To(BeEquivalentTo(4))
-	g.Expect(slower.Share(4, 4)).To(BeZero())
+	g.Expect(slower.ShareOf(4, 4)).To(BeZero())
 }
 
 func TestSurplusThatGainsTooLittleIsNotWanted(t *testing.T) {

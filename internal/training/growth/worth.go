@@ -50,7 +50,7 @@ type Step struct {
 	// Devices is how many devices a worker has; without any, workers are counted instead.
 	Devices int64
 	// Shortfall is by how much less a worker that joins adds than one makes that trains already, as a share of it from 0 to 1: see
-	// [Curve.Share].
+	// [Curve.ShareOf].
 	Shortfall float64
 	// Outage is how long a change of size keeps the training from progress.
 	Outage time.Duration

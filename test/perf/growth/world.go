@@ -347,7 +347,7 @@ func (w *world) growers() []capacity.Grower {
 			}
 		}
 		curve := growth.CurveOf(&e.o.Job.Spec, &e.o.Job.Status)
-		gain := func(surplus int32) float64 { return curve.Gain(w.load.minimum + surplus) }
+		gain := func(surplus int32) float64 { return curve.GainAt(w.load.minimum + surplus) }
 		if w.equal {
 			gain = func(surplus int32) float64 { return -float64(surplus) }
 		}
