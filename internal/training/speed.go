@@ -38,8 +38,8 @@ func (p *follower) noteSpeed() {
 	}
 }
 
-// countTraining counts the workers that train together; 0 while others are about to join them, because the pace is not of this size
-// for long then.
+// countTraining counts the workers that train together; 0 while others are about to join them, because the pace is not of this
+// size for long then.
 func (p *follower) countTraining() (n int32) {
 	for w := range p.AttemptWorkers() {
 		switch {

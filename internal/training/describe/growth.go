@@ -109,8 +109,8 @@ func (d *description) gainsTooLittle() bool {
 // sayGain says what one more worker would add, as far as is known from other sizes.
 func (d *description) sayGain() string {
 	gain := growth.CurveOf(d.Spec, d.Status).GainAt(d.Status.ReadyReplicas)
-	return fmt.Sprintf("One more would add %.0f %% of what a worker of the core adds to the speed, as measured with other numbers of "+
-		"workers (status.elasticity.speeds); the least is %d %% (elasticity.growth.leastGainPercent).", 100*gain,
+	return fmt.Sprintf("One more would add %.0f %% of what a worker of the core adds to the speed, as measured with other numbers "+
+		"of workers (status.elasticity.speeds); the least is %d %% (elasticity.growth.leastGainPercent).", 100*gain,
 		ptr.Deref(d.Spec.Elasticity.Growth.LeastGainPercent, v1alpha1.DefaultLeastGainPercent))
 }
 

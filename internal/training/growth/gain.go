@@ -91,7 +91,7 @@ func FitCurve(core int32, speeds []Speed) Curve {
 func (c Curve) isKnown() bool { return c.a+c.b > 0 }
 
 // GainAt is what one more worker adds to the speed at a size, as a multiple of what a worker of the core adds: from 0 to 1. Where
-// too little is known it falls slowly, so that trainings share room until more is; [AssumedGain] for a training that says nothing.
+// too little is known it falls slowly, so that trainings share room until more is; [AssumedGain] for one that says nothing.
 func (c Curve) GainAt(size int32) float64 {
 	n := max(float64(size), c.core)
 	switch {

@@ -27,8 +27,8 @@ const (
 var unlike = workload{trainings: 4, minimum: 4, maximum: 32, rigidDevices: 16, speeds: drawSpeeds}
 
 // drawSpeeds draws how trainings scale, each of one of two kinds with equal chance. Either every worker has its own part of the
-// work (Amdahl's law), of a share that is drawn between 0.2 and 30 % of what a worker does, on a logarithmic scale; or more workers
-// are of no use from a number on that is drawn between 4 and 64 in the same way, as where data come no faster.
+// work (Amdahl's law), of a share that is drawn between 0.2 and 30 % of what a worker does, on a logarithmic scale; or more
+// workers are of no use from a number on that is drawn between 4 and 64 in the same way, as where data come no faster.
 func drawSpeeds(seed uint64) []speed {
 	random := rand.New(rand.NewPCG(seed, 2))
 	between := func(low, high float64) float64 { return low * math.Pow(high/low, random.Float64()) }
