@@ -148,7 +148,8 @@ type HappeningRow struct {
 // whats are words for the kinds of happenings; a kind without any is its own.
 var whats = map[string]string{
 	"Waited": "waits", "Capped": "waits at a cap", "AwaitedApproval": "waits for approval", "Approved": "approved",
-	"Ran": "began to run", "GaveWay": "gave way", "OutageMeasured": "outage measured", "SpeedMeasured": "speed measured", "LeftInVain": "left in vain",
+	"Ran": "began to run", "GaveWay": "gave way", "OutageMeasured": "outage measured",
+	"SpeedMeasured": "speed measured", "LeftInVain": "left in vain",
 	"Preempted": "preempted", "Stopped": "stopped", "Suspended": "suspended", "Restarted": "restarted", "WentOn": "went on",
 	"Ended": "ended",
 }
