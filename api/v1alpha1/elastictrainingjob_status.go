@@ -103,14 +103,13 @@ type ElasticityStatus struct {
 	// Speeds are how fast the training goes with how many workers, as measured for this job and for others of its task, by rising
 	// number of workers. They decide how far it grows: see elasticity.growth.leastGainPercent.
 	// +optional
-	// +listType=map
-	// +listMapKey=workers
-	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
 	Speeds []MeasuredSpeed `json:"speeds,omitempty"`
 }
 
 // MaxSpeeds is for how many sizes the speed of a training is kept: those that were measured last.
-const MaxSpeeds = 16
+const MaxSpeeds = 8
 
 // MeasuredSpeed is how fast a training goes with a number of workers.
 type MeasuredSpeed struct {

@@ -99,14 +99,14 @@ func TestTheSpeedsThatWereMeasuredLastAreKept(t *testing.T) {
 	}
 	var all []v1alpha1.MeasuredSpeed
 	for i := range v1alpha1.MaxSpeeds {
-		all = KeepSpeed(all, of(int32(40-2*i), i))
+		all = KeepSpeed(all, of(int32(24-2*i), i))
 	}
 	g.Expect(all).To(HaveLen(v1alpha1.MaxSpeeds))
 	g.Expect(all[0].Workers).To(BeEquivalentTo(10), "by rising number of workers")
 	g.Expect(KeepSpeed(all, of(10, 99))[0].PercentPerHour).To(Equal("99"), "the newer of one size")
-	g.Expect(KeepSpeed(all, of(10, 1))[0].PercentPerHour).To(Equal("15"), "not an older one")
+	g.Expect(KeepSpeed(all, of(10, 1))[0].PercentPerHour).To(Equal("7"), "not an older one")
 	more := KeepSpeed(all, of(11, 99))
 	g.Expect(more).To(HaveLen(v1alpha1.MaxSpeeds))
-	g.Expect(more).NotTo(ContainElement(HaveField("Workers", BeEquivalentTo(40))), "the first that was measured makes place")
-	g.Expect(all).To(ContainElement(HaveField("Workers", BeEquivalentTo(40))), "what was given is unchanged")
+	g.Expect(more).NotTo(ContainElement(HaveField("Workers", BeEquivalentTo(24))), "the first that was measured makes place")
+	g.Expect(all).To(ContainElement(HaveField("Workers", BeEquivalentTo(24))), "what was given is unchanged")
 }

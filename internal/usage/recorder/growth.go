@@ -22,7 +22,7 @@ const (
 	growthInterval, growthRetry = 5 * time.Minute, time.Minute
 	// measuresFor is how far back outages and speeds of tasks are looked for.
 	measuresFor = 30 * 24 * time.Hour
-	// mostQueues and mostTasks bound what is kept in memory: about 10 MB if all tasks report all sizes.
+	// mostQueues and mostTasks bound what is kept in memory: about 6 MB if all tasks report all sizes.
 	mostQueues, mostTasks = 10_000, 10_000
 )
 
