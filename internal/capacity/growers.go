@@ -94,8 +94,8 @@ func (t *turn) comesBefore(o *turn) int {
 	return cmp.Or(cmp.Compare(o.Tier, t.Tier), cmp.Compare(o.gain, t.gain), t.Gang.comesBefore(&o.Gang))
 }
 
-// share is how many workers it gets before it is the turn of the first of the others: those that gain as much, in whole steps, and
-// enough for few turns; all if no one of its tier is left.
+// share is how many workers it gets before it is the turn of the first of the others: those that gain as much, in whole steps,
+// and enough for few turns; all if it is the last of its tier.
 func (t *turn) share(others []*turn) int32 {
 	left := t.left()
 	if len(others) == 0 || others[0].Tier < t.Tier {
