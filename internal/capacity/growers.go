@@ -39,30 +39,30 @@ func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.Namespa
 		rest.reserve(g)
 	}
 	limits := make(map[types.NamespacedName]int32, len(growers))
-	line := make([]*turn, 0, len(growers))
+	line := make([]*growing, 0, len(growers))
 	for i := range growers {
 		g := &growers[i]
 		if limits[g.Job] = g.WholeSteps(g.Placed); g.Workers > 0 {
-			line = append(line, &turn{Grower: g, has: g.Placed, gain: g.gainBeside(g.Placed)})
+			line = append(line, &growing{Grower: g, has: g.Placed, gain: g.gainBeside(g.Placed)})
 		}
 	}
-	slices.SortFunc(line, (*turn).comesBefore)
+	slices.SortFunc(line, (*growing).comesBefore)
 	for len(line) > 0 {
-		t := line[0]
+		c := line[0]
 		line = line[1:]
-		part := t.share(line)
-		fits := t.WholeSteps(t.has+min(rest.largest(&t.Gang), part)) - t.has
+		part := c.share(line)
+		fits := c.WholeSteps(c.has+min(rest.largest(&c.Gang), part)) - c.has
 		if fits > 0 {
-			rest.placeWorkers(&t.Gang, fits, rest.freeView())
-			t.has += fits
-			limits[t.Job] = t.has
+			rest.placeWorkers(&c.Gang, fits, rest.freeView())
+			c.has += fits
+			limits[c.Job] = c.has
 		}
-		if fits < part || t.left() <= 0 {
+		if fits < part || c.left() <= 0 {
 			continue
 		}
-		t.gain = t.gainBeside(t.has)
-		at, _ := slices.BinarySearchFunc(line, t, (*turn).comesBefore)
-		line = slices.Insert(line, at, t)
+		c.gain = c.gainBeside(c.has)
+		at, _ := slices.BinarySearchFunc(line, c, (*growing).comesBefore)
+		line = slices.Insert(line, at, c)
 	}
 	return limits
 }
@@ -70,8 +70,8 @@ func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.Namespa
 // mostParts is in how many parts a grower's room is divided at most: each costs a look at all nodes.
 const mostParts = 64
 
-// turn is a grower that may get more room. has is the surplus that it has with what it got, and gain that of the next worker.
-type turn struct {
+// growing is a grower that may get more room. has is the surplus that it has with what it got, and gain that of the next worker.
+type growing struct {
 	*Grower
 
 	has  int32
@@ -87,23 +87,23 @@ func (g *Grower) gainBeside(surplus int32) float64 {
 }
 
 // left is how many workers it could still get.
-func (t *turn) left() int32 { return t.Placed + t.Workers - t.has }
+func (c *growing) left() int32 { return c.Placed + c.Workers - c.has }
 
 // comesBefore compares who gets room first: negative if this one does.
-func (t *turn) comesBefore(o *turn) int {
-	return cmp.Or(cmp.Compare(o.Tier, t.Tier), cmp.Compare(o.gain, t.gain), t.Gang.comesBefore(&o.Gang))
+func (c *growing) comesBefore(o *growing) int {
+	return cmp.Or(cmp.Compare(o.Tier, c.Tier), cmp.Compare(o.gain, c.gain), c.Gang.comesBefore(&o.Gang))
 }
 
 // share is how many workers it gets before it is the turn of the first of the others: those that gain as much, in whole steps,
 // and enough for few turns; all if it is the last of its tier.
-func (t *turn) share(others []*turn) int32 {
-	left := t.left()
-	if len(others) == 0 || others[0].Tier < t.Tier {
+func (c *growing) share(others []*growing) int32 {
+	left := c.left()
+	if len(others) == 0 || others[0].Tier < c.Tier {
 		return left
 	}
 	// The first is always its own: it stands before the other.
-	gains := 1 + int32(sort.Search(int(left)-1, func(n int) bool { return t.gainBeside(t.has+int32(n)+1) < others[0].gain }))
-	step := max(t.Step, 1)
-	part := (max(gains, t.Workers/mostParts) + step - 1) / step * step
+	gains := 1 + int32(sort.Search(int(left)-1, func(n int) bool { return c.gainBeside(c.has+int32(n)+1) < others[0].gain }))
+	step := max(c.Step, 1)
+	part := (max(gains, c.Workers/mostParts) + step - 1) / step * step
 	return min(part, left)
 }

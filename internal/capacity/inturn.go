@@ -91,15 +91,19 @@ func (t *turns) mostLost() int64 {
 	}
 	// most[n] is the loss to n in Apart on the nodes so far.
 	most := make([]int64, len(t.apart)+1)
+	var lost []int64 // to n in Apart on one node
 	for _, on := range t.apart[0].nodes {
 		alone := t.room(on, 0)
 		if alone == 0 {
 			continue
 		}
-		here := t.roomOn(t.apart[0], on, t.by, int32(len(t.apart)))
+		lost = append(lost[:0], 0)
+		for n := 1; n <= int(t.roomOn(t.apart[0], on, t.by, int32(len(t.apart)))); n++ {
+			lost = append(lost, alone-t.room(on, n))
+		}
 		for all := len(t.apart); all > 0; all-- {
-			for n := 1; n <= min(all, int(here)); n++ {
-				most[all] = max(most[all], most[all-n]+alone-t.room(on, n))
+			for n := 1; n < min(all+1, len(lost)); n++ {
+				most[all] = max(most[all], most[all-n]+lost[n])
 			}
 		}
 	}

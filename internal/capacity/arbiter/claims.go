@@ -17,7 +17,6 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity/devices"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
-	"github.com/tideline-io/tideline/internal/training/growth"
 )
 
 // arriving is how long a new attempt claims room before its pods exist. After that a quota or a policy probably refuses them,
@@ -468,38 +467,4 @@ func (c *collector) isArriving(job *v1alpha1.ElasticTrainingJob) bool {
 // isCoreOf is true if the PodGroup is the core of the job.
 func isCoreOf(g gang.Membership, job *v1alpha1.ElasticTrainingJob) bool {
 	return g.Owner != nil && g.Owner.UID == job.UID
-}
-
-// growsIfFits is true for a job that creates only surplus that fits: by its mode, or because it grows by several workers, which
-// are of use only together.
-func growsIfFits(job *v1alpha1.ElasticTrainingJob) bool {
-	switch job.Spec.Elasticity.Growth.Mode {
-	case v1alpha1.GrowthOnlyIfFits, v1alpha1.GrowthOnlyIfPays:
-		return true
-	case v1alpha1.GrowthAlways:
-	}
-	return job.Spec.Elasticity.Step > 1
-}
-
-// addGrower lists a job whose core is placed among the growers if it creates only the surplus that fits.
-func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) {
-	if !growsIfFits(job) {
-		return
-	}
-	st := &job.Status
-	placed := c.rollOf(types.NamespacedName{Namespace: key.Namespace, Name: gang.SurplusName(key.Name)}).bound
-	ask := c.gangOf(key, queue, job)
-	wanted := growth.WorthySurplus(&job.Spec, st, job.WantedSurplus(st.Attempt.MinReplicas, st.Attempt.MaxReplicas))
-	ask.Workers = wanted - placed
-	for _, m := range st.Members {
-		if m.HasLeft() && m.Index >= st.Attempt.MinReplicas && m.Index < st.Attempt.MinReplicas+wanted {
-			ask.Workers-- // It is not replaced in this attempt.
-		}
-	}
-	ask.Shape = c.shapeOf(job, st.Attempt.Model, 1)
-	curve := growth.CurveOf(&job.Spec, st)
-	c.in.growers = append(c.in.growers, capacity.Grower{
-		Gang: *ask, Placed: placed, Step: job.Spec.Elasticity.Step,
-		Gain: func(surplus int32) float64 { return curve.GainAt(st.Attempt.MinReplicas + surplus) },
-	})
 }

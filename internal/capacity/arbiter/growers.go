@@ -5,7 +5,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/training/growth"
 )
 
@@ -22,4 +24,38 @@ func (a *Arbiter) judgeGrowers(
 		jobs[g.Job] = capacity.Verdict{SurplusLimit: limits[g.Job], Unjudged: !g.IsJudgedBy(model), RoomSince: room.Since}
 	}
 	a.rooms = rooms
+}
+
+// growsIfFits is true for a job that creates only surplus that fits: by its mode, or because it grows by several workers, which
+// are of use only together.
+func growsIfFits(job *v1alpha1.ElasticTrainingJob) bool {
+	switch job.Spec.Elasticity.Growth.Mode {
+	case v1alpha1.GrowthOnlyIfFits, v1alpha1.GrowthOnlyIfPays:
+		return true
+	case v1alpha1.GrowthAlways:
+	}
+	return job.Spec.Elasticity.Step > 1
+}
+
+// addGrower lists a job whose core is placed among the growers if it creates only the surplus that fits.
+func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) {
+	if !growsIfFits(job) {
+		return
+	}
+	st := &job.Status
+	placed := c.rollOf(types.NamespacedName{Namespace: key.Namespace, Name: gang.SurplusName(key.Name)}).bound
+	ask := c.gangOf(key, queue, job)
+	wanted := growth.WorthwhileSurplus(&job.Spec, st, job.WantedSurplus(st.Attempt.MinReplicas, st.Attempt.MaxReplicas))
+	ask.Workers = wanted - placed
+	for _, m := range st.Members {
+		if m.HasLeft() && m.Index >= st.Attempt.MinReplicas && m.Index < st.Attempt.MinReplicas+wanted {
+			ask.Workers-- // It is not replaced in this attempt.
+		}
+	}
+	ask.Shape = c.shapeOf(job, st.Attempt.Model, 1)
+	curve := growth.CurveOf(&job.Spec, st)
+	c.in.growers = append(c.in.growers, capacity.Grower{
+		Gang: *ask, Placed: placed, Step: job.Spec.Elasticity.Step,
+		Gain: func(surplus int32) float64 { return curve.GainAt(st.Attempt.MinReplicas + surplus) },
+	})
 }

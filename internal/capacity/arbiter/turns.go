@@ -225,7 +225,7 @@ func (t *teams) surplusWanted(key types.NamespacedName, job *v1alpha1.ElasticTra
 	if st.RunningSince == nil {
 		return 0
 	}
-	wants := growth.WorthySurplus(&job.Spec, st, job.WantedSurplus(st.Attempt.MinReplicas, st.Attempt.MaxReplicas))
+	wants := growth.WorthwhileSurplus(&job.Spec, st, job.WantedSurplus(st.Attempt.MinReplicas, st.Attempt.MaxReplicas))
 	if left := t.c.cooldownLeft(job); left > 0 {
 		t.c.in.again = kube.SoonerOf(t.c.in.again, left)
 		// Places that were given up stay empty for the cooldown.

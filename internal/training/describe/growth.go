@@ -103,7 +103,7 @@ func (d *description) whyNotLarger() (reason, message string) {
 // gainsTooLittle is true for a job that could be larger, and has all the surplus that gains enough.
 func (d *description) gainsTooLittle() bool {
 	wanted := d.Maximum - d.Minimum
-	return d.Full && growth.WorthySurplus(d.Spec, d.Status, wanted) < min(wanted, d.Growth().SurplusAllowance())
+	return d.Full && growth.WorthwhileSurplus(d.Spec, d.Status, wanted) < min(wanted, d.Growth().SurplusAllowance())
 }
 
 // sayGain says what one more worker would add, as far as is known from other sizes.

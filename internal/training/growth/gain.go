@@ -113,8 +113,8 @@ func (c Curve) ShareOf(training, joining int32) float64 {
 	return c.a / (c.a + c.b*float64(training+joining)) // (speed(n+k) / speed(n) - 1) n / k
 }
 
-// MostWorth is the largest size whose last worker gains as much: [math.MaxInt32] for no limit, and no less than the core.
-func (c Curve) MostWorth(gain float64) int32 {
+// LargestWorthwhile is the largest size whose last worker gains as much: [math.MaxInt32] for no limit, and no less than the core.
+func (c Curve) LargestWorthwhile(gain float64) int32 {
 	if gain <= 0 || c.b == 0 {
 		return math.MaxInt32
 	}
@@ -165,12 +165,12 @@ func KeepSpeed(all []v1alpha1.MeasuredSpeed, s v1alpha1.MeasuredSpeed) []v1alpha
 	return kept
 }
 
-// WorthySurplus is how much surplus of so much that is wanted gains enough for the job, in whole steps.
-func WorthySurplus(spec *v1alpha1.ElasticTrainingJobSpec, st *v1alpha1.ElasticTrainingJobStatus, wanted int32) int32 {
+// WorthwhileSurplus is how much surplus of so much that is wanted gains enough for the job, in whole steps.
+func WorthwhileSurplus(spec *v1alpha1.ElasticTrainingJobSpec, st *v1alpha1.ElasticTrainingJobStatus, wanted int32) int32 {
 	if st.Attempt == nil || spec.Progress == nil {
 		return wanted
 	}
 	least := float64(ptr.Deref(spec.Elasticity.Growth.LeastGainPercent, v1alpha1.DefaultLeastGainPercent)) / 100
-	worth := CurveOf(spec, st).MostWorth(least) - st.Attempt.MinReplicas
+	worth := CurveOf(spec, st).LargestWorthwhile(least) - st.Attempt.MinReplicas
 	return spec.Elasticity.WholeSteps(min(wanted, max(worth, 0)))
 }

@@ -32,11 +32,11 @@ func TestGainFollowsFromTwoSizes(t *testing.T) {
 	}
 	g.Expect(c.GainAt(1)).To(Equal(c.GainAt(4)), "fewer than the core do not train")
 	g.Expect(c.ShareOf(8, 8)).To(BeNumerically("~", (speed(16)/speed(8)-1)*8/8, 1e-9))
-	most := c.MostWorth(0.25)
+	most := c.LargestWorthwhile(0.25)
 	g.Expect(c.GainAt(most-1)).To(BeNumerically(">=", 0.25), "the last one gains enough")
 	g.Expect(c.GainAt(most)).To(BeNumerically("<", 0.25))
-	g.Expect(c.MostWorth(0)).To(BeEquivalentTo(math.MaxInt32))
-	g.Expect(c.MostWorth(1)).To(BeEquivalentTo(4), "the core trains whatever it gains")
+	g.Expect(c.LargestWorthwhile(0)).To(BeEquivalentTo(math.MaxInt32))
+	g.Expect(c.LargestWorthwhile(1)).To(BeEquivalentTo(4), "the core trains whatever it gains")
 }
 
 func TestTooLittleIsKnownToSayWhatAWorkerGains(t *testing.T) {
@@ -53,7 +53,7 @@ func TestTooLittleIsKnownToSayWhatAWorkerGains(t *testing.T) {
 			g.Expect(c.GainAt(64)).To(BeNumerically("~", 0.82, 0.01))
 			g.Expect(Curve{}.GainAt(64)).To(Equal(AssumedGain))
 			g.Expect(c.ShareOf(8, 8)).To(Equal(1.0))
-			g.Expect(c.MostWorth(0.5)).To(BeEquivalentTo(math.MaxInt32))
+			g.Expect(c.LargestWorthwhile(0.5)).To(BeEquivalentTo(math.MaxInt32))
 		})
 	}
 }
@@ -62,10 +62,10 @@ func TestGainIsBetweenNothingAndAWorkerOfTheCore(t *testing.T) {
 	g := NewWithT(t)
 	faster := FitCurve(4, []Speed{{4, 4}, {8, 9}, {16, 20}})
 	g.Expect(faster.GainAt(16)).To(BeNumerically("~", 1, 1e-9), "faster than in proportion is no reason to expect more")
-	g.Expect(faster.MostWorth(0.9)).To(BeEquivalentTo(math.MaxInt32))
+	g.Expect(faster.LargestWorthwhile(0.9)).To(BeEquivalentTo(math.MaxInt32))
 	slower := FitCurve(4, []Speed{{4, 4}, {16, 3}})
 	g.Expect(slower.GainAt(4)).To(BeZero(), "more made it slower")
-	g.Expect(slower.MostWorth(0.1)).To(BeEquivalentTo(4))
+	g.Expect(slower.LargestWorthwhile(0.1)).To(BeEquivalentTo(4))
 	g.Expect(slower.ShareOf(4, 4)).To(BeZero())
 }
 
@@ -80,14 +80,14 @@ func TestSurplusThatGainsTooLittleIsNotWanted(t *testing.T) {
 			Workers: s.Workers, PercentPerHour: fmt.Sprint(s.PerHour),
 		})
 	}
-	g.Expect(WorthySurplus(&job.Spec, &job.Status, 60)).To(BeEquivalentTo(23),
+	g.Expect(WorthwhileSurplus(&job.Spec, &job.Status, 60)).To(BeEquivalentTo(23),
 		"with 10 %%, the default: the worker after 27 adds 0.14 / (0.37 * 0.38) of what one of the core adds")
 	job.Spec.Elasticity.Step = 4
-	g.Expect(WorthySurplus(&job.Spec, &job.Status, 60)).To(BeEquivalentTo(20), "in whole steps")
+	g.Expect(WorthwhileSurplus(&job.Spec, &job.Status, 60)).To(BeEquivalentTo(20), "in whole steps")
 	job.Spec.Elasticity.Growth.LeastGainPercent = ptr.To[int32](0)
-	g.Expect(WorthySurplus(&job.Spec, &job.Status, 60)).To(BeEquivalentTo(60), "no limit")
+	g.Expect(WorthwhileSurplus(&job.Spec, &job.Status, 60)).To(BeEquivalentTo(60), "no limit")
 	job.Spec.Elasticity.Growth.LeastGainPercent, job.Spec.Progress = nil, nil
-	g.Expect(WorthySurplus(&job.Spec, &job.Status, 60)).To(BeEquivalentTo(60), "a job that tells no progress")
+	g.Expect(WorthwhileSurplus(&job.Spec, &job.Status, 60)).To(BeEquivalentTo(60), "a job that tells no progress")
 }
 
 func TestTheSpeedsThatWereMeasuredLastAreKept(t *testing.T) {

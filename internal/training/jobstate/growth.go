@@ -235,7 +235,7 @@ func (g Growth) SurplusTarget() int32 {
 			target-- // It is not replaced in this attempt.
 		}
 	}
-	target = min(target, g.SurplusAllowance(), growth.WorthySurplus(g.Spec, g.Status, target))
+	target = min(target, g.SurplusAllowance(), growth.WorthwhileSurplus(g.Spec, g.Status, target))
 	if g.FollowsRoom() {
 		target = min(target, g.Verdict.SurplusLimit)
 	}
