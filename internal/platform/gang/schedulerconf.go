@@ -81,6 +81,12 @@ func ExamineSchedulerConf(data map[string]string) []Obstacle {
 			"plugin overcommit counts surplus as used, which keeps large gangs Pending", "remove the line - name: overcommit",
 		})
 	}
+	if conf.weighsSharedDevices() {
+		found = append(found, Obstacle{
+			"plugin deviceshare weighs nodes by their shared GPUs, and the scheduler of Volcano 1.15 then panics while a gang waits " +
+				"for a part of a GPU", "remove the line deviceshare.ScheduleWeight",
+		})
+	}
 	return found
 }
 
@@ -103,8 +109,9 @@ type schedulerConf struct {
 
 type schedulerTier struct {
 	Plugins []struct {
-		Name              string `json:"name"`
-		EnablePreemptable *bool  `json:"enablePreemptable"`
+		Name              string         `json:"name"`
+		EnablePreemptable *bool          `json:"enablePreemptable"`
+		Arguments         map[string]any `json:"arguments"`
 	} `json:"plugins"`
 }
 
@@ -280,6 +287,20 @@ func (t schedulerTier) hasPlugin(name string) bool {
 	for _, p := range t.Plugins {
 		if p.Name == name {
 			return true
+		}
+	}
+	return false
+}
+
+// weighsSharedDevices is true if plugin deviceshare scores nodes for parts of GPUs: preempt has it score nodes without shared
+// GPUs too (docs/decisions/0071-shared-gpus.md).
+func (c schedulerConf) weighsSharedDevices() bool {
+	for _, tier := range c.Tiers {
+		for _, p := range tier.Plugins {
+			weight, set := p.Arguments["deviceshare.ScheduleWeight"]
+			if p.Name == "deviceshare" && set && fmt.Sprint(weight) != "0" && fmt.Sprint(p.Arguments["deviceshare.VGPUEnable"]) == "true" {
+				return true
+			}
 		}
 	}
 	return false

@@ -133,6 +133,12 @@ func TestWhatIsInTheWayOfSurplus(t *testing.T) {
 			strings.Replace(with(t, "enqueue, allocate, gangpreempt, gangreclaim, backfill", bundles),
 				"enablePreemptable: true", "enablePreemptable: false", 1), nil,
 		},
+		"shared GPUs with a weight": {
+			strings.Replace(ours(t), "  - name: deviceshare\n", "  - name: deviceshare\n    arguments:\n"+
+				"      deviceshare.VGPUEnable: true\n      deviceshare.ScheduleWeight: 10\n", 1),
+			[]Obstacle{{"plugin deviceshare weighs nodes by their shared GPUs, and the scheduler of Volcano 1.15 then panics while a " +
+				"gang waits for a part of a GPU", "remove the line deviceshare.ScheduleWeight"}},
+		},
 		"the pair of gangs without gang": {
 			strings.Replace(with(t, "enqueue, allocate, gangpreempt, gangreclaim, backfill", bundles),
 				"  - name: gang\n    enablePreemptable: true\n", "", 1),

@@ -21,8 +21,14 @@ func TestConfigurationForSharedGPUsIsOurs(t *testing.T) {
 		}
 		return kept
 	}
-	const own = "\n    arguments:\n      deviceshare.VGPUEnable: true\n      deviceshare.SchedulePolicy: binpack\n" +
-		"      deviceshare.ScheduleWeight: 10"
-	g.Expect(string(text)).To(ContainSubstring(own))
-	g.Expect(lines(strings.Replace(string(text), own, "", 1))).To(Equal(lines(ours(t))))
+	whole := string(text)
+	for _, own := range []string{
+		"\n    arguments:\n      deviceshare.VGPUEnable: true\n      deviceshare.SchedulePolicy: binpack",
+		", volcano.sh/vgpu-memory",
+		"\n      binpack.resources.volcano.sh/vgpu-memory: 10",
+	} {
+		g.Expect(whole).To(ContainSubstring(own))
+		whole = strings.Replace(whole, own, "", 1)
+	}
+	g.Expect(lines(whole)).To(Equal(lines(ours(t))))
 }

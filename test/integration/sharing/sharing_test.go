@@ -24,10 +24,17 @@ const (
 )
 
 // half asks for half of a device of 16 GiB.
-func half(t *corev1.PodTemplateSpec) {
-	asks := corev1.ResourceList{vgpus: resource.MustParse("1"), memory: resource.MustParse("8192"), cores: resource.MustParse("50")}
-	t.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: asks}
-	t.Annotations = map[string]string{"volcano.sh/vgpu-mode": "hami-core"}
+var half = asks("8192", "50")
+
+// asks asks for some MiB and some hundredths of the cores of one device.
+func asks(mebibytes, percent string) func(*corev1.PodTemplateSpec) {
+	limits := corev1.ResourceList{
+		vgpus: resource.MustParse("1"), memory: resource.MustParse(mebibytes), cores: resource.MustParse(percent),
+	}
+	return func(t *corev1.PodTemplateSpec) {
+		t.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: limits.DeepCopy()}
+		t.Annotations = map[string]string{"volcano.sh/vgpu-mode": "hami-core"}
+	}
 }
 
 // addSharedNode adds a node with some devices of 16 GiB that up to ten pods share each.
@@ -72,15 +79,27 @@ var _ = Describe("A shared GPU", func() {
 		Eventually(s.Fetch("b")).Should(testutil.Train(1), "it trains when a half is free")
 	})
 
+	// A gang that may evict is one that Volcano admitted: the totals of a node have room for it, no device has. Then it looks at
+	// nodes without shared GPUs as well (docs/decisions/0071-shared-gpus.md).
+	It("leaves the scheduler alive when it waits for a device beside nodes of whole GPUs", func() {
+		s := shared.World.NewScenario(GinkgoT(), "alive", 1)
+		addSharedNode(s, 2)
+		s.Submit(s.Job("a").Range(3, 3).Template(asks("6554", "40")))
+		Eventually(s.Fetch("a")).Should(testutil.Train(3), "20 of one device are free, 60 of the other")
+		s.Submit(s.Job("b").Range(1, 1).Template(asks("11468", "70")))
+		Eventually(s.Fetch("b")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "70 are on no device")
+		s.Submit(s.Job("whole").Range(1, 1))
+		Eventually(s.Fetch("whole")).Should(testutil.Train(1), "others are placed meanwhile")
+		s.DeleteJob("a")
+		Eventually(s.Fetch("b")).Should(testutil.Train(1), "it trains when a device is free")
+	})
+
 	It("is not pieced together from the rests of two", func() {
 		s := shared.World.NewScenario(GinkgoT(), "rests")
 		addSharedNode(s, 2)
 		s.Submit(s.Job("a").Range(3, 3).Template(half))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "one device is full, and half of the other")
-		s.Submit(s.Job("b").Range(1, 1).Template(func(t *corev1.PodTemplateSpec) {
-			half(t)
-			t.Spec.Containers[0].Resources.Limits[memory] = resource.MustParse("12288")
-		}))
+		s.Submit(s.Job("b").Range(1, 1).Template(asks("12288", "50")))
 		Eventually(s.Fetch("b")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "12 GiB are on no device")
 		says(s, "b", "Free for it: 50 volcano.sh/vgpu-cores, 8192 volcano.sh/vgpu-memory, "+
 			"17 volcano.sh/vgpu-number; the largest gang of such workers that fits now: 0. "+
