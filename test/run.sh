@@ -209,8 +209,8 @@ operator() {
 	fi
 }
 
-# specs NAME TIMEOUT FOLDER [PROCESSES] runs those specs of the suite test/FOLDER that have the labels. They run side by side on
-# one cluster; most of the time they wait.
+# specs NAME TIMEOUT FOLDER [PROCESSES] runs those specs of the suite test/FOLDER that have the labels. The timeout is for a
+# suite that hangs: a slow machine has taken half of it. They run side by side on one cluster; most of the time they wait.
 specs() {
 	local status=0 name=$1 report=$TMPDIR/$1.xml label=${label:-$TIDELINE_LABELS}
 	operator || return
@@ -248,7 +248,7 @@ specs() {
 
 # integration runs the numbered scenarios.
 integration() {
-	specs integration 20m integration 6
+	specs integration 35m integration 6
 }
 
 # versions runs the scenarios of the main way on each pair of a Kubernetes and a Volcano that the local cluster can be made of.
@@ -273,7 +273,7 @@ versions() {
 
 # stock runs the scenarios of shrinking on Volcano as it is shipped.
 stock() {
-	specs stock 12m integration/stock
+	specs stock 20m integration/stock
 }
 
 # pairs runs the scenarios of giving way under each pair of Volcano's actions that evict, one after another.
@@ -288,22 +288,22 @@ capacity() {
 
 # merge runs the numbered behaviours of merges, with a real S3 server.
 merge() {
-	specs merge 15m integration/merge
+	specs merge 25m integration/merge
 }
 
 # profile runs the numbered behaviours of profiles. Shares are of the whole cluster, so one spec follows another.
 profile() {
-	specs profile 15m integration/profile 1
+	specs profile 25m integration/profile 1
 }
 
 # topology runs those on nodes in two tiers of HyperNodes.
 topology() {
-	specs topology 12m integration/topology 2
+	specs topology 20m integration/topology 2
 }
 
 # order runs those that begin with a ledger: who goes first while room is short, and what the ledger has.
 order() {
-	specs order 12m integration/order 2
+	specs order 20m integration/order 2
 }
 
 # mergeline holds the simulated line of merges to what a real cluster did with it.
@@ -313,22 +313,22 @@ mergeline() {
 
 # sharing shows pods that share a GPU.
 sharing() {
-	specs sharing 10m integration/sharing 1
+	specs sharing 20m integration/sharing 1
 }
 
 # pages shows how people reach pages of trainings.
 pages() {
-	specs pages 10m integration/pages 1
+	specs pages 20m integration/pages 1
 }
 
 # sizing runs the numbered behaviours of sizing, with a real Prometheus.
 sizing() {
-	specs sizing 15m integration/sizing 1
+	specs sizing 25m integration/sizing 1
 }
 
 # report runs the numbered behaviours of reports, with a real server for mail.
 report() {
-	specs report 20m integration/report 1
+	specs report 30m integration/report 1
 }
 
 # pools holds the operator to its figures with 5,000 merges. Without the race detector, as all that measures the operator.

@@ -88,8 +88,8 @@ var _ = Describe("the line of a pool", func() {
 		Eventually(p.FetchMerge("stuck")).Should(haveReason(v1alpha1.ReasonAsking))
 		p.Create(p.merge("second").Obj(), p.merge("third").Obj())
 		// Whether it waits for its time or goes behind the others of the line depends on the nodes of other specs, which come and go.
-		Eventually(p.FetchMerge("stuck"), time.Minute).Should(And(HaveField("Status.SetAside", Not(BeNil())),
-			HaveField("Status.Message", ContainSubstring("4 pods of 1 nvidia.com/gpu. Volcano placed 0 of them in "))), "it has 20 s")
+		Eventually(p.FetchMerge("stuck"), 2*time.Minute).Should(And(HaveField("Status.SetAside", Not(BeNil())),
+			HaveField("Status.Message", ContainSubstring("4 pods of 1 nvidia.com/gpu. Volcano placed 0 of them in "))), "it has 45 s")
 		Eventually(p.EventsOf).WithArguments(p.ReadMerge("stuck").UID).Should(ContainElement(ContainSubstring("Withdrawn: From ")))
 		Eventually(p.MergePods).WithArguments(ctx, "stuck").Should(BeEmpty(), "it holds nothing")
 		for _, name := range []string{"second", "third"} {

@@ -48,6 +48,8 @@ var _ = Describe("T11: caps of a user", func() {
 			third, err := p.running("third")()
 			Expect(err).NotTo(HaveOccurred())
 			return []int{second, third}
-		}).Should(Or(Equal([]int{4, 0}), Equal([]int{0, 6})), "one of the two has what is left")
+			// The third begins with 4 where only one of the training's three workers is gone by then.
+		}).Should(Or(Equal([]int{4, 0}), HaveExactElements(Equal(0), And(BeNumerically(">=", 4), BeNumerically("<=", 6)))),
+			"one of the two has what is left")
 	})
 })

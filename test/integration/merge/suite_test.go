@@ -66,7 +66,7 @@ var _ = SynchronizedBeforeSuite(func(ctx context.Context) []byte {
 	Expect(os.WriteFile(configuration, fmt.Appendf(nil, `apiVersion: config.tideline.io/v1alpha1
 kind: Configuration
 claims:
-  placementTimeoutSeconds: 20
+  placementTimeoutSeconds: 45
 merges:
   pools: [%s]
   endpoints: [%q, "http://%s"]

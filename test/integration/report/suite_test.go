@@ -94,7 +94,7 @@ func begin(ctx context.Context, past func(*fixture) []ledger.Entries, settings .
 	Expect(os.WriteFile(f.configuration, fmt.Appendf(nil, `apiVersion: config.tideline.io/v1alpha1
 kind: Configuration
 ledger: {file: %q, retentionDays: 0}
-reports: {mailTimeoutSeconds: 5, mailRetrySeconds: 2}
+reports: {mailTimeoutSeconds: 10, mailRetrySeconds: 2}
 %s
 `, f.file, strings.Join(settings, "\n")), 0o600)).To(Succeed())
 	Expect(f.StopOperator()).To(Succeed(), "the operator of the suite has done nothing wrong")
