@@ -103,17 +103,3 @@ func (m *Model) depart(pods []*Pod) {
 		m.deallocate(p.Queue, p.Requests)
 	}
 }
-
-func (m *Model) deallocate(queue string, held Amounts) {
-	q, known := m.queues[queue]
-	if !known {
-		return
-	}
-	q.Allocated = maps.Clone(q.Allocated)
-	for name, amount := range held {
-		if q.Allocated != nil {
-			q.Allocated[name] -= amount
-		}
-	}
-	m.queues[queue] = q
-}

@@ -232,32 +232,6 @@ func (o *occupancy) sumOf(nodes []*node, at int, soon bool) (total int64) {
 	return total
 }
 
-// headroom is what the gang's queue may still take of each resource that the gang asks for, and how many workers that is. It is
-// negative for a resource if the queue has more of it than it may. As in Volcano's capacity plugin,
-//
-//	limit = min(capability, total - guarantees of all queues + the queue's own guarantee)
-//
-// A queue that does not exist takes nothing.
-func (m *Model) headroom(g *Gang) (Amounts, int32) {
-	q, exists := m.queues[g.Queue]
-	left, workers := Amounts{}, int64(math.MaxInt32)
-	if !exists {
-		workers = 0
-	}
-	for name, amount := range g.requestsOf(g.Workers) {
-		if amount <= 0 {
-			continue
-		}
-		limit := m.total[name] - m.guaranteed[name] + q.Guarantee[name]
-		if capability, limited := q.Capability[name]; limited {
-			limit = min(limit, capability)
-		}
-		left[name] = limit - q.Allocated[name]
-		workers = min(workers, g.workersWithin(name, max(0, left[name])))
-	}
-	return left, int32(workers)
-}
-
 // workersWithin is how many of the gang's workers an amount of one resource is enough for.
 func (g *Gang) workersWithin(name corev1.ResourceName, amount int64) int64 {
 	for i := range g.Apart {
@@ -338,17 +312,4 @@ func (m *Model) seatWorkers(g *Gang, n int32, by view, place func(*ask, *Kin, *n
 			n -= here
 		}
 	}
-}
-
-// allocate adds n workers of the gang to its queue's allocation.
-func (m *Model) allocate(g *Gang, n int32) {
-	q := m.queues[g.Queue]
-	q.Allocated = maps.Clone(q.Allocated)
-	if q.Allocated == nil {
-		q.Allocated = Amounts{}
-	}
-	for name, amount := range g.requestsOf(n) {
-		q.Allocated[name] += amount
-	}
-	m.queues[g.Queue] = q
 }

@@ -112,19 +112,3 @@ func (m *Model) fitsWithout(g *Gang, a *ask, c *crowd) bool {
 	}
 	return m.knownRoom(g, a, key, m.viewWithout(c)) >= g.Workers
 }
-
-// withinLimit is true if the limit of the gang's queue allows the gang once the crowd and the leaving pods are gone.
-func (m *Model) withinLimit(g *Gang, c *crowd) bool {
-	left, workers := m.headroom(g)
-	if workers >= g.Workers {
-		return true
-	}
-	asks, books, leaving := g.requestsOf(g.Workers), c.books[g.Queue], m.outgoing[g.Queue]
-	for name, amount := range left {
-		if amount+books[name]+leaving[name] < asks[name] {
-			return false
-		}
-	}
-	_, exists := m.queues[g.Queue] // headroom gives 0 workers for a queue that does not exist, however much is left.
-	return exists
-}

@@ -13,17 +13,17 @@ const namedGuarantees = 3
 
 // sayGuarantees names the guarantees of other queues that keep a gang out of what its queue may take, the largest first; empty if
 // the queue's own capability does. left is what the queue may still take.
-func (m *Model) sayGuarantees(g *Gang, left Amounts) string {
-	own, asks := m.queues[g.Queue], g.requestsOf(g.Workers)
+func (qs *quotas) sayGuarantees(g *Gang, left Amounts) string {
+	own, asks := qs.queues[g.Queue], g.requestsOf(g.Workers)
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(left)) {
-		byOthers := m.guaranteed[name] - own.Guarantee[name]
+		byOthers := qs.guaranteed[name] - own.Guarantee[name]
 		capability, limited := own.Capability[name]
-		if asks[name] <= left[name] || byOthers <= 0 || limited && capability <= m.total[name]-byOthers {
+		if asks[name] <= left[name] || byOthers <= 0 || limited && capability <= qs.total[name]-byOthers {
 			continue
 		}
 		var holding []Queue
-		for _, q := range m.queues {
+		for _, q := range qs.queues {
 			if q.Name != g.Queue && q.Guarantee[name] > 0 {
 				holding = append(holding, q)
 			}

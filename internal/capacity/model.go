@@ -20,7 +20,7 @@ import (
 //
 //	Snapshot --New--> inventory   nodes, who takes which constraints, compiled workers     clones share it
 //	                  occupancy   free, soon, surplus of each node                         a clone that writes has its own
-//	                  queues      limits, shares and what is allocated                     each clone has its own
+//	                  quotas      limits, shares and what is allocated of each queue       each clone has its own
 //
 //	Gang --compile--> ask {nodes, amounts, rules} --countFitting over the vectors of its nodes--> Answer
 
@@ -28,7 +28,7 @@ import (
 // which workers, so it is not for concurrent use.
 type Model struct {
 	inventory
-	queues map[string]Queue
+	quotas
 	// pending is surplus that waits for a node.
 	pending []Pod
 	running []Running
@@ -40,8 +40,6 @@ type Model struct {
 	steps map[types.NamespacedName]stepping
 	// placed returns all surplus on nodes, leaving included; made when it is first asked for, because only promises ask.
 	placed func() map[types.UID]*Surplus
-	// outgoing is what leaving pods hold of each queue's limit; nil if no pod is leaving.
-	outgoing map[string]Amounts
 	// departing are the bound pods whose end is known; leaving ones and surplus are not among them.
 	departing []*Pod
 	// claimed is surplus that leaves for some gang already, so that it is not chosen again.
@@ -50,8 +48,6 @@ type Model struct {
 	held map[string][]Holder
 	// ceilings caches the answers of CeilingFor; nil until the first.
 	ceilings *ceilings
-	// total is what all nodes have. guaranteed is what queues have reserved of it.
-	total, guaranteed Amounts
 }
 
 // inventory is the nodes, as vectors over all resources that any node has, and what is free on them.
@@ -96,8 +92,7 @@ func New(s Snapshot) *Model {
 			takers: map[string][]*node{}, asks: map[string]*ask{}, summed: map[string]uint64{}, pods: s.Pods,
 			domains: map[string][]int{},
 		},
-		queues: make(map[string]Queue, len(s.Queues)), total: Amounts{}, guaranteed: Amounts{},
-		held: map[string][]Holder{}, pending: s.Pending, claimed: map[types.UID]bool{},
+		quotas: newQuotas(s.Queues), held: map[string][]Holder{}, pending: s.Pending, claimed: map[types.UID]bool{},
 		running: s.Running, workers: make(map[types.NamespacedName][]*Pod, len(s.Running)),
 		holding: make(map[types.NamespacedName]int, len(s.Running)),
 		placed:  sync.OnceValue(func() map[types.UID]*Surplus { return surplusAmong(s.Pods) }),
@@ -133,12 +128,6 @@ func New(s Snapshot) *Model {
 	}
 	for _, pods := range m.inQueue {
 		slices.SortFunc(pods, comparePods)
-	}
-	for _, q := range s.Queues {
-		m.queues[q.Name] = q
-		for name, amount := range q.Guarantee {
-			m.guaranteed[name] += amount
-		}
 	}
 	return m
 }
@@ -191,15 +180,7 @@ func (m *inventory) nodeOf(name string, beside *node) *node {
 func (m *Model) addPod(p *Pod, beside *node) {
 	// Before its node is looked at: on a node that is not ready the pod still counts in its queue's allocation.
 	if p.Leaving {
-		if m.outgoing == nil {
-			m.outgoing = map[string]Amounts{}
-		}
-		if m.outgoing[p.Queue] == nil {
-			m.outgoing[p.Queue] = Amounts{}
-		}
-		for name, amount := range p.Requests {
-			m.outgoing[p.Queue][name] += amount
-		}
+		m.addOutgoing(p)
 	}
 	if p.on = m.nodeOf(p.Node, beside); p.on == nil {
 		return // Its node is not ready, so its room is of no use to others.

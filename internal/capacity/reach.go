@@ -40,9 +40,9 @@ func (r *reach) circleOf(m *Model, g *Gang) *circle {
 }
 
 // kindOf is a key of everything that decides what the gang may take: see takesOf, keepsShare and newCircle.
-func (m *Model) kindOf(g *Gang) string {
+func (qs *quotas) kindOf(g *Gang) string {
 	words := append([]string{g.Queue}, g.Preempts...)
-	if m.underShare(g) {
+	if qs.underShare(g) {
 		words = append(words, "")
 		for _, name := range slices.Sorted(g.resourceNames()) {
 			words = append(words, string(name))

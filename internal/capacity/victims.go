@@ -194,67 +194,6 @@ func (m *Model) surplusFor(g *Gang) []*Pod {
 	return all
 }
 
-// keepsShare is true if the pod's queue keeps its share when this pod leaves after those before it. over is what each queue has
-// beyond its share; a pod that may leave is subtracted from it.
-func (m *Model) keepsShare(over map[string]Amounts, g *Gang, p *Pod) bool {
-	q := m.queues[p.Queue]
-	if over[p.Queue] == nil {
-		over[p.Queue] = Amounts{}
-		for name, share := range q.Deserved {
-			over[p.Queue][name] = m.heldBy(&q, name) - share
-		}
-	}
-	for name := range g.resourceNames() {
-		if left, shared := over[p.Queue][name]; shared && p.Requests[name] > left {
-			return false
-		}
-	}
-	for name := range over[p.Queue] {
-		over[p.Queue][name] -= p.Requests[name]
-	}
-	return true
-}
-
-// takesOf tells which surplus pods the gang may take: of its own queue always, and of another queue if that has more than its
-// share while the gang's own queue stays within its share with the gang.
-func (m *Model) takesOf(g *Gang) func(*Pod) bool {
-	under, names := m.underShare(g), slices.Collect(g.resourceNames())
-	return func(p *Pod) bool {
-		if p.Queue == g.Queue {
-			return true
-		}
-		if !under {
-			return false
-		}
-		q := m.queues[p.Queue]
-		// From a queue without a share others may always reclaim, as in Volcano's capacity plugin.
-		return !q.Protected && slices.ContainsFunc(names, func(name corev1.ResourceName) bool {
-			share, shared := q.Deserved[name]
-			return p.Requests[name] > 0 && (len(q.Deserved) == 0 || (shared && m.heldBy(&q, name) > share))
-		})
-	}
-}
-
-// underShare is true if the gang's queue has a share of what the gang asks for, and stays within it with the gang.
-func (m *Model) underShare(g *Gang) bool {
-	q, some := m.queues[g.Queue], false
-	for name, amount := range g.requestsOf(g.Workers) {
-		if share, shared := q.Deserved[name]; shared {
-			some = true
-			if m.heldBy(&q, name)+amount > share {
-				return false
-			}
-		}
-	}
-	// A queue without a share of what the gang asks for reclaims nothing, as in Volcano's capacity plugin.
-	return some
-}
-
-// heldBy is what the queue's pods hold of a resource once leaving pods are gone.
-func (m *Model) heldBy(q *Queue, name corev1.ResourceName) int64 {
-	return q.Allocated[name] - m.outgoing[q.Name][name]
-}
-
 // offerOf computes what one node can gain, up to limit workers.
 func (m *inventory) offerOf(n *node, a *ask, rank map[*Pod]int64, limit int) offer {
 	var candidates []*Pod
