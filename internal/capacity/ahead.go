@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -33,7 +32,7 @@ func (m *Model) JudgeAhead(head *Gang, others []*Gang) map[types.NamespacedName]
 	}
 	departing := slices.Clone(m.departing)
 	slices.SortStableFunc(departing, func(a, b *Pod) int { return a.Until.Compare(b.Until) })
-	gone, at, known := m.findRoom(head, departing)
+	gone, at, known := m.clone().departUntilFits(head, departing)
 	if !known {
 		return nil
 	}
@@ -56,11 +55,10 @@ func (m *Model) JudgeAhead(head *Gang, others []*Gang) map[types.NamespacedName]
 	return all
 }
 
-// findRoom is how many of the departing pods, in order, must be gone before the head fits, and when they are.
-func (m *Model) findRoom(head *Gang, departing []*Pod) (gone int, at time.Time, known bool) {
-	then := m.clone()
-	then.emptyFor(head)
-	for !then.fitsNow(head) {
+// departUntilFits has departing pods leave, in order, until the gang fits. It returns how many are gone then, and when they are.
+func (s simulation) departUntilFits(g *Gang, departing []*Pod) (gone int, at time.Time, known bool) {
+	s.emptyFor(g)
+	for !s.fitsNow(g) {
 		if gone == len(departing) {
 			return 0, at, false
 		}
@@ -69,37 +67,7 @@ func (m *Model) findRoom(head *Gang, departing []*Pod) (gone int, at time.Time, 
 		for at = departing[first].Until; gone < len(departing) && departing[gone].Until.Equal(at); gone++ {
 			continue
 		}
-		then.depart(departing[first:gone])
+		s.depart(departing[first:gone])
 	}
 	return gone, at, true
-}
-
-// emptyFor frees what a gang may have at any moment: what leaving pods hold, and surplus that it may take.
-func (m *Model) emptyFor(g *Gang) {
-	m.queues = maps.Clone(m.queues)
-	m.write()
-	for queue, held := range m.outgoing {
-		m.deallocate(queue, held)
-	}
-	takes := m.takesOf(g)
-	for i := range m.nodes {
-		soon := m.soonOn(&m.nodes[i])
-		for _, p := range m.surplus[i] {
-			if takes(p) {
-				m.release(soon, p)
-				m.deallocate(p.Queue, p.Requests)
-			}
-		}
-		copy(m.freeOn(&m.nodes[i]), soon)
-	}
-}
-
-// depart frees what pods hold.
-func (m *Model) depart(pods []*Pod) {
-	m.write()
-	for _, p := range pods {
-		// What comes after asks only what fits now, so the soon vector may stay behind.
-		m.release(m.freeOn(p.on), p)
-		m.deallocate(p.Queue, p.Requests)
-	}
 }

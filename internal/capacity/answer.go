@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
@@ -253,63 +252,4 @@ func SortGangs(gangs []*Gang) {
 func (g *Gang) comesBefore(o *Gang) int {
 	return cmp.Or(cmp.Compare(o.Tier, g.Tier), g.Created.Compare(o.Created),
 		cmp.Compare(g.Job.Namespace, o.Job.Namespace), cmp.Compare(g.Job.Name, o.Job.Name))
-}
-
-// clone is a model in which workers can be placed without changing this one.
-func (m *Model) clone() *Model {
-	c := *m // What placing does not change is shared.
-	c.occupancy, c.held, c.queues = m.share(), map[string][]Holder{}, maps.Clone(m.queues)
-	return &c
-}
-
-// placeIfFits places the gang in the free room or, if it does not fit there, in the room that leaving pods will free. It reports
-// whether the gang fits in either.
-func (m *Model) placeIfFits(g *Gang) bool {
-	switch {
-	case m.fitsNow(g):
-		m.placeWorkers(g, g.Workers, m.freeView())
-	case m.fitsSoon(g):
-		m.placeWorkers(g, g.Workers, m.soonView())
-	default:
-		return false
-	}
-	return true
-}
-
-// placeWorkers takes the room of n workers of the gang on the nodes, and adds them to its queue's allocation. The free vector
-// of a node may become negative if the gang is placed by the soon vector.
-func (m *Model) placeWorkers(g *Gang, n int32, by view) { m.seatWorkers(g, n, by, m.place) }
-
-// seatWorkers is placeWorkers, where place takes the room of so many workers, who are kin, on a node.
-func (m *Model) seatWorkers(g *Gang, n int32, by view, place func(*ask, *Kin, *node, int32)) {
-	if in, free := m.confined(g); !free {
-		if on := m.roomiest(in, n, by); on != nil {
-			m.seatWorkers(on, n, by, place)
-		}
-		return
-	}
-	a := m.compile(&g.Shape)
-	m.allocate(g, n)
-	for i := range g.Apart[:min(len(g.Apart), int(n))] {
-		one := m.compile(&g.Apart[i])
-		if seat := m.bestNode(one, g.Apart[i].Kin, a, by); seat != nil {
-			place(one, g.Apart[i].Kin, seat, 1)
-		}
-		n--
-	}
-	if a.rules != nil {
-		for i, here := range m.seats(a, by) {
-			if here = min(here, int64(n)); here > 0 {
-				place(a, g.Shape.Kin, a.nodes[i], int32(here))
-				n -= int32(here)
-			}
-		}
-		return
-	}
-	for _, node := range a.nodes {
-		if here := a.countFitting(node, by.vector(node), n); here > 0 {
-			place(a, g.Shape.Kin, node, here)
-			n -= here
-		}
-	}
 }

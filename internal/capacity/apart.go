@@ -312,35 +312,3 @@ func (m *inventory) podsOf(all []Surplus) map[types.UID]*Pod {
 	}
 	return pods
 }
-
-// removeSurplus takes surplus off its nodes and out of its queues' allocations.
-func (m *Model) removeSurplus(victims []*Pod) {
-	m.write()
-	m.surplus, m.inQueue = slices.Clone(m.surplus), maps.Clone(m.inQueue) // Clones share them.
-	m.absent = withPods(m.absent, victims)
-	for _, p := range victims {
-		there := &m.surplus[p.on.number]
-		if !slices.Contains(*there, p) {
-			continue
-		}
-		*there, m.inQueue[p.Queue] = dropPod(*there, p), dropPod(m.inQueue[p.Queue], p)
-		m.release(m.freeOn(p.on), p)
-		m.release(m.soonOn(p.on), p)
-		m.deallocate(p.Queue, p.Requests)
-	}
-}
-
-// withPods is a set of pods with more of them.
-func withPods(set map[*Pod]bool, more []*Pod) map[*Pod]bool {
-	all := make(map[*Pod]bool, len(set)+len(more))
-	maps.Copy(all, set)
-	for _, p := range more {
-		all[p] = true
-	}
-	return all
-}
-
-// dropPod returns a copy of the pods without one of them.
-func dropPod(pods []*Pod, one *Pod) []*Pod {
-	return slices.DeleteFunc(slices.Clone(pods), func(p *Pod) bool { return p == one })
-}

@@ -47,8 +47,9 @@ func TestMasterOnNodesOfItsOwn(t *testing.T) {
 	m := cluster([]Node{nodeOf("a", 8), other})
 	g.Expect(m.Ask(gang).Fits).To(BeTrue())
 	g.Expect(m.Ask(gang).Free).To(Equal(Amounts{gpu: 8, corev1.ResourceCPU: 8000}))
-	m.placeWorkers(gang, 3, m.freeView())
-	g.Expect(m.Ask(gangOf(1, 1)).Fits).To(BeFalse(), "two workers fill the node")
+	rest := m.clone()
+	rest.placeWorkers(gang, 3, rest.freeView())
+	g.Expect(rest.Ask(gangOf(1, 1)).Fits).To(BeFalse(), "two workers fill the node")
 	gang.Apart[0].Unmodelled = "host ports"
 	g.Expect(m.Ask(gang).Unknown).To(Equal("host ports"))
 }

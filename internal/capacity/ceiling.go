@@ -96,7 +96,7 @@ func (m *Model) emptyModel() *Model {
 		q.Allocated = nil
 		e.queues[name] = q
 	}
-	return e
+	return e.Model
 }
 
 // gangKey is a key of everything that decides whether the gang fits into an empty cluster.

@@ -160,11 +160,11 @@ func TestPartsInThoughtAreThoseOfPods(t *testing.T) {
 			nodes = append(nodes, sharedNode(fmt.Sprintf("n%d", i), 1+random.Int64N(3)))
 		}
 		var pods []Pod
-		inThought := cluster(nodes)
+		inThought := cluster(nodes).clone()
 		for range 12 {
 			memory, cores := 1024*(1+random.Int64N(12)), 20*random.Int64N(6)
 			g := partsOf(1, memory, cores)
-			there := cluster(nodes, pods...)
+			there := cluster(nodes, pods...).clone()
 			now := there.Ask(g)
 			NewWithT(t).Expect(inThought.Ask(g).Largest).To(Equal(now.Largest), "%v on %v", pods, nodes)
 			if !now.Fits {

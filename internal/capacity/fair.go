@@ -39,21 +39,3 @@ func (m *Model) ShareFairly(
 	}
 	return told, served
 }
-
-// vacate marks surplus as leaving and adds its room to what will be free on its node. Its queue's allocation stays, because
-// keepsShare subtracts claimed surplus from it.
-func (m *Model) vacate(surplus types.UID) {
-	m.claimed[surplus] = true
-	m.write()
-	for i := range m.nodes {
-		soon := m.soonOn(&m.nodes[i])
-		for _, p := range m.surplus[i] {
-			if p.Surplus.UID != surplus {
-				continue
-			}
-			m.release(soon, p)
-			m.vacated = withPods(m.vacated, []*Pod{p})
-			return
-		}
-	}
-}

@@ -33,7 +33,7 @@ func (m *Model) ForeseeStart(asked *Gang, others []*Gang, f Future) (after time.
 	if asked.beyondModel() != "" {
 		return 0, false
 	}
-	then := foreseen{Model: m.clone(), future: f}
+	then := foreseen{simulation: m.clone(), future: f}
 	then.expectEnds(m.takesOf(asked))
 	then.emptyFor(asked)
 	gangs := append([]*Gang{asked}, others...)
@@ -55,7 +55,7 @@ func (m *Model) ForeseeStart(asked *Gang, others []*Gang, f Future) (after time.
 
 // foreseen is the cluster in a future.
 type foreseen struct {
-	*Model
+	simulation
 	future Future
 	now    time.Duration
 	// ends are those to come, in the order of time.

@@ -46,7 +46,7 @@ func (m *Model) OfferFor(queue string, device corev1.ResourceName, selector map[
 	if len(leaves) > 0 {
 		after := m.clone()
 		after.removeSurplus(leaves)
-		o.WithSurplus = room(after)
+		o.WithSurplus = room(after.Model)
 	}
 	return o
 }

@@ -66,7 +66,7 @@ func (m *Model) ChooseResumed(preempted, claiming []*Gang) *Gang {
 		s := standings[tier]
 		for on := range p.variants() {
 			a := s.rest.compile(&on.Shape)
-			if !s.again && s.rest.fitsWithout(on, a, may.circleOf(s.rest, on).surplus) {
+			if !s.again && s.rest.fitsWithout(on, a, may.circleOf(s.rest.Model, on).surplus) {
 				return on
 			}
 		}
@@ -80,8 +80,8 @@ type inQueue struct{ queue, tier string }
 type standing struct {
 	// again is true while a claim would stop a gang of that tier again.
 	again bool
-	// rest is the model after the gangs that claim room have taken theirs.
-	rest *Model
+	// rest is the cluster after the gangs that claim room have taken theirs.
+	rest simulation
 }
 
 // standingOf judges a tier. A claiming gang that may stop the tier keeps it from resuming as long as stopping would serve that

@@ -208,9 +208,9 @@ func (r *Review) mayClaim(g *Gang, now time.Time) bool {
 	return kept.lifted
 }
 
-// advance returns the gang's promise as it stands now; nil for a gang that has no room and for which none is made. rest is the
-// model in which gangs before it have their places.
-func (r *Review) advance(rest *Model, g *Gang, now time.Time) *Promise {
+// advance returns the gang's promise as it stands now; nil for a gang that has no room and for which none is made. In rest
+// the gangs before it have their places.
+func (r *Review) advance(rest simulation, g *Gang, now time.Time) *Promise {
 	p := Promise{For: g.Job}
 	if known := findPromise(r.docket.Promises.Standing, g.Job); known != nil {
 		p = *known

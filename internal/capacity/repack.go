@@ -49,7 +49,7 @@ func (m *Model) AdviseRepack(
 ) (*Repack, *Model) {
 	s := &repacker{movable: movable, shapes: map[types.NamespacedName]*Shape{}}
 	// Gangs that fit have their places first, so that no move takes them.
-	s.Model = m.clone()
+	s.simulation = m.clone()
 	var stuck []*Gang
 	for _, g := range orderedGangs(waiting) {
 		if !s.placeIfFits(g) {
@@ -70,7 +70,9 @@ func (m *Model) AdviseRepack(
 				continue
 			}
 			if moves, asks := s.movesFor(on, rankOf(candidates)); len(moves) > 0 {
-				return &Repack{For: g.Job, Workers: g.Workers, Moves: moves}, m.afterMoves(moves, asks)
+				after := m.clone()
+				after.move(moves, asks)
+				return &Repack{For: g.Job, Workers: g.Workers, Moves: moves}, after.Model
 			}
 		}
 	}
@@ -91,9 +93,9 @@ func largestFirst(devices []corev1.ResourceName, gangs []*Gang) []*Gang {
 	return all
 }
 
-// repacker seeks moves in a model in which the gangs that fit have their places.
+// repacker seeks moves while the gangs that fit have their places.
 type repacker struct {
-	*Model
+	simulation
 	movable func(types.NamespacedName) *Shape
 	shapes  map[types.NamespacedName]*Shape
 	rounds  int
@@ -188,20 +190,6 @@ func (m *Model) tightest(a *ask) *node {
 		}
 	}
 	return best
-}
-
-// afterMoves is a model in which workers have moved.
-func (m *Model) afterMoves(moves []Move, asks []*ask) *Model {
-	all, after := make([]Surplus, len(moves)), m.clone()
-	for i := range moves {
-		all[i] = moves[i].Surplus
-	}
-	pods := m.podsOf(all)
-	after.removeSurplus(slices.Collect(maps.Values(pods)))
-	for i := range moves {
-		after.place(asks[i], pods[moves[i].UID].Kin, &after.nodes[after.number[moves[i].To]], 1)
-	}
-	return after
 }
 
 // FollowAdvice has the review tell advice, and follow it if act is true and the advice is of this evaluation.

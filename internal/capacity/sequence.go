@@ -6,7 +6,7 @@ import "k8s.io/apimachinery/pkg/types"
 // room: those that would get it.
 type Sequence struct {
 	// rest has the room that gangs leave which were seated or refused; open only what those leave that were seated.
-	rest, open *Model
+	rest, open simulation
 	// asking are the queues in which a gang waits for others to leave. One at a time, because the same would leave for two.
 	asking map[string]bool
 	may    *reach
@@ -29,13 +29,13 @@ func (m *Model) NewSequence(queue string, claiming []*Gang, leaves func(types.Na
 // was held long takes any free room. A gang that is refused keeps the free room that it could use. Gangs that the model does not
 // cover are always seated.
 func (s *Sequence) SeatNext(g *Gang, heldLong bool) bool {
-	if isBeyond(s.rest, g) || s.place(g, s.rest) || heldLong && s.place(g, s.open) {
+	if isBeyond(s.rest.Model, g) || s.place(g, s.rest) || heldLong && s.place(g, s.open) {
 		return true
 	}
 	seated := false
 	if !s.asking[g.Queue] {
 		for on := range g.variants() {
-			if seated = s.rest.fitsWithout(on, s.rest.compile(&on.Shape), s.may.circleOf(s.rest, on).everybody); seated {
+			if seated = s.rest.fitsWithout(on, s.rest.compile(&on.Shape), s.may.circleOf(s.rest.Model, on).everybody); seated {
 				s.asking[g.Queue] = true
 				break
 			}
@@ -46,7 +46,7 @@ func (s *Sequence) SeatNext(g *Gang, heldLong bool) bool {
 }
 
 // place places the gang if it fits in what a model has, now or once leaving pods are gone.
-func (s *Sequence) place(g *Gang, in *Model) bool {
+func (s *Sequence) place(g *Gang, in simulation) bool {
 	for on := range g.variants() {
 		if in.placeIfFits(on) {
 			if in != s.open {

@@ -102,41 +102,6 @@ func (r *Review) Decide() (map[types.NamespacedName]Verdict, Promises, time.Dura
 	return verdicts, r.next, r.again
 }
 
-// reserve keeps for a waiting gang the room that it needs. While it does not fit, it reserves all free room on its nodes,
-// because surplus that grew into it would have to leave again.
-func (m *Model) reserve(g *Gang) {
-	for on := range g.variants() {
-		if m.fitsNow(on) {
-			m.placeWorkers(on, on.Workers, m.freeView())
-			return
-		}
-	}
-	if answer := m.Ask(g); answer.Unknown != "" || answer.QueueLimit {
-		return // It does not wait for room on nodes, as far as the model knows.
-	}
-	for _, on := range m.places(g) {
-		a := m.compile(&on.Shape)
-		if m.gangRoom(on, a, emptyView()) < on.Workers {
-			continue // It would not fit if nothing else ran. One job that is too large must not keep all others from growing for ever.
-		}
-		m.write()
-		m.reserveNodes(a)
-		for i := range on.Apart {
-			m.reserveNodes(m.compile(&on.Apart[i]))
-		}
-	}
-}
-
-// reserveNodes leaves nothing free of the resources that the worker asks for, on the nodes that take it.
-func (o *occupancy) reserveNodes(a *ask) {
-	for _, n := range a.nodes {
-		free, soon := o.freeOn(n), o.soonOn(n)
-		for _, at := range a.at {
-			free[at], soon[at] = min(free[at], 0), min(soon[at], 0)
-		}
-	}
-}
-
 // holdersOf counts victims by job, in the order of each job's first victim.
 func holdersOf(victims []Surplus) []Holder {
 	var all []Holder
