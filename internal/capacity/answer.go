@@ -52,16 +52,16 @@ func (m *Model) Ask(g *Gang) Answer {
 	if in, free := m.confined(g); !free {
 		return m.askConfined(g, in)
 	}
-	a := m.compile(&g.Shape)
-	answer := Answer{Free: m.sumVectors(g, a, false), Nodes: len(a.nodes), Ruled: m.isRuled(g)}
-	limit, fitting := answer.Free, m.roomOf(g, a)
+	d := m.demandOf(g)
+	answer := Answer{Free: d.sumVectors(false), Nodes: len(d.worker.nodes), Ruled: m.isRuled(g)}
+	limit, fitting := answer.Free, d.exactRoom()
 	// Whether it fits depends on the domain in which the scheduler begins.
-	if fitting < g.Workers && m.mostTogether(a, m.freeView()) >= int64(g.Workers) {
+	if fitting < g.Workers && m.mostTogether(d.worker, m.freeView()) >= int64(g.Workers) {
 		return Answer{Unknown: OneDomain}
 	}
 	left, headroom := m.headroom(g)
 	// Where the limit of its queue keeps it out, it does not matter what is free of each device.
-	if headroom >= g.Workers && isUnclear(&m.inventory, g, m.freeView()) {
+	if headroom >= g.Workers && m.isUnclear(g, m.freeView()) {
 		return Answer{Unknown: devices.Unclear}
 	}
 	if answer.QueueLimit = headroom < fitting; answer.QueueLimit {
@@ -69,12 +69,12 @@ func (m *Model) Ask(g *Gang) Answer {
 	}
 	answer.Largest = min(fitting, headroom)
 	answer.Fits = answer.Largest >= g.Workers
-	if answer.Fits && m.mayBlockItself(g, a, m.freeView()) {
+	if answer.Fits && d.mayBlockItself(m.freeView()) {
 		return Answer{Unknown: InTurn}
 	}
 	answer.Short = shortfall(g, limit)
 	if !answer.Fits && m.fitsSoon(g) {
-		answer.Leaving = m.leavingFor(g, a, answer.Free)
+		answer.Leaving = d.leaving(answer.Free)
 	}
 	return answer
 }
@@ -92,28 +92,9 @@ func (m *Model) largest(g *Gang) int32 {
 		return most
 	}
 	if _, headroom := m.headroom(g); headroom > 0 {
-		return min(m.roomOf(g, m.compile(&g.Shape)), headroom)
+		return min(m.demandOf(g).exactRoom(), headroom)
 	}
 	return 0
-}
-
-// leavingFor is what leaving pods hold of what the gang asks for: on its nodes or, if nothing there, of its queue's limit.
-func (m *Model) leavingFor(g *Gang, a *ask, free Amounts) Amounts {
-	sum := Amounts{}
-	for name, amount := range m.sumVectors(g, a, true) {
-		if more := amount - free[name]; more > 0 {
-			sum[name] = more
-		}
-	}
-	if len(sum) > 0 {
-		return sum
-	}
-	for name := range free {
-		if held := m.outgoing[g.Queue][name]; held > 0 {
-			sum[name] = held
-		}
-	}
-	return sum
 }
 
 // fitsNow is true if the whole gang could be placed now.
@@ -128,8 +109,7 @@ func (m *Model) fitsNow(g *Gang) bool {
 	if headroom < g.Workers {
 		return false
 	}
-	a := m.compile(&g.Shape)
-	return m.roomNow(g, a) >= g.Workers
+	return m.demandOf(g).roomNow() >= g.Workers
 }
 
 // fitsSoon is true for a gang that fits once leaving pods are gone.
@@ -141,8 +121,7 @@ func (m *Model) fitsSoon(g *Gang) bool {
 	if in, free := m.confined(g); !free {
 		return slices.ContainsFunc(in, m.fitsSoon)
 	}
-	a := m.compile(&g.Shape)
-	return m.withinLimit(g, &crowd{}) && m.roomSoon(g, a) >= g.Workers
+	return m.withinLimit(g, &crowd{}) && m.demandOf(g).roomSoon() >= g.Workers
 }
 
 // shortfall is what the whole gang asks for beyond the limit.
@@ -161,7 +140,7 @@ func shortfall(g *Gang, limit Amounts) Amounts {
 // For a gang with workers in Apart each victim is needed, but the set is not always the smallest. The same holds where
 // jobs change their size by several workers at once, because whole steps of them leave.
 func (m *Model) FindVictims(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
-	if isBeyond(m, g) {
+	if m.isBeyond(g) {
 		return nil
 	}
 	if in, free := m.confined(g); !free {
@@ -177,58 +156,6 @@ func (a *ask) countAll(vector func(*node) []int64) int32 {
 		n = min(n+int64(a.countFitting(node, vector(node), math.MaxInt32)), math.MaxInt32)
 	}
 	return int32(n)
-}
-
-// sumVectors adds up what is free, or what will be soon, on the nodes that take any of the gang's workers, for each resource that
-// the gang asks for.
-func (m *inventory) sumVectors(g *Gang, a *ask, soon bool) Amounts {
-	nodes := a.nodes // Workers in Apart may have other nodes, some of them the same: each node counts once.
-	if len(g.Apart) > 0 {
-		nodes = slices.Clone(nodes)
-		known := m.nodeSet(a)
-		for i := range g.Apart {
-			for _, n := range m.compile(&g.Apart[i]).nodes {
-				if !known[n.number] {
-					known[n.number] = true
-					nodes = append(nodes, n)
-				}
-			}
-		}
-	}
-	total := Amounts{}
-	for name, amount := range g.requestsOf(g.Workers) {
-		if amount <= 0 {
-			continue
-		}
-		at, known := m.index[name]
-		switch {
-		case !known:
-			total[name] = 0
-		case len(g.Apart) > 0:
-			// The nodes of several shapes have no key in the cache.
-			total[name] = m.sumOf(nodes, at, soon)
-		default:
-			key := sum{constraints: a.constraints, at: at, soon: soon}
-			if _, summed := m.sums[key]; !summed {
-				m.sums[key] = m.sumOf(nodes, at, soon)
-			}
-			total[name] = m.sums[key]
-		}
-	}
-	return total
-}
-
-// sumOf adds up what is free of one resource, or what will be soon, on some nodes.
-func (o *occupancy) sumOf(nodes []*node, at int, soon bool) (total int64) {
-	vectors := o.free
-	if soon {
-		vectors = o.soon
-	}
-	for _, n := range nodes {
-		// What one node is short of is not missing on the others.
-		total += max(0, vectors[n.number*o.width+at])
-	}
-	return total
 }
 
 // workersWithin is how many of the gang's workers an amount of one resource is enough for.

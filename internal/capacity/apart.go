@@ -109,58 +109,6 @@ func (m *Model) chooseModels(waiting []*Gang, verdicts map[types.NamespacedName]
 	}
 }
 
-// gangRoom is how many of the gang's workers fit on the nodes by a view. Workers in Apart are placed first.
-func (m *inventory) gangRoom(g *Gang, a *ask, by view) int32 {
-	if len(g.Apart) == 0 {
-		return m.countRoom(a, by)
-	}
-	beside := newOverlay(by.vector)
-	by.vector = beside.vectorOf
-	for i := range g.Apart {
-		one := m.compile(&g.Apart[i])
-		seat := m.bestNode(one, g.Apart[i].Kin, a, by)
-		if seat == nil {
-			return int32(i)
-		}
-		one.subtractFrom(seat, beside.ownCopy(seat), 1)
-		by.beside = guestOn(g.Apart[i].Kin, seat, 1, by.beside)
-	}
-	return int32(min(int64(m.countRoom(a, by))+int64(len(g.Apart)), math.MaxInt32))
-}
-
-// roomNow is gangRoom by what is free now, and roomSoon by what will be free once leaving pods are gone. Gangs of one shape share
-// the answer.
-func (m *Model) roomNow(g *Gang, a *ask) int32 {
-	return m.knownRoom(g, a, room{worker: a.worker}, m.freeView())
-}
-
-func (m *Model) roomSoon(g *Gang, a *ask) int32 {
-	return m.knownRoom(g, a, room{worker: a.worker, soon: true}, m.soonView())
-}
-
-func (m *Model) knownRoom(g *Gang, a *ask, key room, by view) int32 {
-	alone, known := m.rooms[key]
-	if !known {
-		alone = m.countRoom(a, by)
-		m.rooms[key] = alone
-	}
-	if len(g.Apart) == 0 {
-		return alone
-	}
-	if alone < g.Workers-int32(len(g.Apart)) {
-		return min(alone, g.Workers-1) // The others do not even fit alone.
-	}
-	return m.gangRoom(g, a, by)
-}
-
-// roomOf is gangRoom by what is free now, exactly also for a gang that does not fit.
-func (m *Model) roomOf(g *Gang, a *ask) int32 {
-	if len(g.Apart) == 0 {
-		return m.roomNow(g, a)
-	}
-	return m.gangRoom(g, a, m.freeView())
-}
-
 // overlay is a vector of the nodes from which placed workers are subtracted. It copies only the nodes that change.
 type overlay struct {
 	below func(*node) []int64
@@ -272,8 +220,8 @@ func (m *Model) victimsInTurn(g *Gang, rank map[*Pod]int64) []*Pod {
 // firstVictims is the shortest prefix of the ranked surplus, in the order of victims, with which the gang fits; all of it if
 // that is not enough.
 func (m *Model) firstVictims(g *Gang, rank map[*Pod]int64) []*Pod {
-	all, a := slices.SortedFunc(maps.Keys(rank), comparePods), m.compile(&g.Shape)
-	enough := sort.Search(len(all), func(n int) bool { return m.fitsWithout(g, a, m.newCrowd(all[:n+1])) })
+	all, d := slices.SortedFunc(maps.Keys(rank), comparePods), m.demandOf(g)
+	enough := sort.Search(len(all), func(n int) bool { return d.fitsWithout(m.newCrowd(all[:n+1])) })
 	return all[:min(enough+1, len(all))]
 }
 
@@ -281,14 +229,14 @@ func (m *Model) firstVictims(g *Gang, rank map[*Pod]int64) []*Pod {
 // the order of victims is dropped first.
 func (m *Model) withoutUnneeded(g *Gang, chosen []*Pod) []*Pod {
 	slices.SortFunc(chosen, comparePods)
-	a, gone := m.compile(&g.Shape), m.newCrowd(chosen)
-	if !m.fitsWithout(g, a, gone) {
+	d, gone := m.demandOf(g), m.newCrowd(chosen)
+	if !d.fitsWithout(gone) {
 		return nil
 	}
 	for i := len(chosen) - 1; i >= 0; i-- {
 		one := []*Pod{chosen[i]}
 		m.part(gone, one)
-		if m.fitsWithout(g, a, gone) {
+		if d.fitsWithout(gone) {
 			chosen = slices.Delete(chosen, i, i+1)
 		} else {
 			m.join(gone, one)

@@ -96,19 +96,3 @@ func (m *inventory) viewWithout(c *crowd) view {
 	}
 	return by
 }
-
-// fitsWithout is true if the gang fits once the crowd and the leaving pods are gone.
-func (m *Model) fitsWithout(g *Gang, a *ask, c *crowd) bool {
-	if in, free := m.confined(g); !free {
-		return slices.ContainsFunc(in, func(on *Gang) bool { return m.fitsWithout(on, m.compile(&on.Shape), c) })
-	}
-	if !m.withinLimit(g, c) {
-		return false
-	}
-	// Gangs that may take the same crowd share the answer, as they do for the room that is free.
-	key := room{worker: a.worker, soon: true, without: c, version: c.version}
-	if alone, known := m.rooms[key]; known && len(g.Apart) == 0 {
-		return alone >= g.Workers
-	}
-	return m.knownRoom(g, a, key, m.viewWithout(c)) >= g.Workers
-}

@@ -102,12 +102,12 @@ func addAll(to, more []int64) {
 
 // isUnclear is true for a gang that may fit or not by a view: nodes that tell what is free of each device have no room for it,
 // and together with those that do not tell it there may be room.
-func isUnclear(m *inventory, g *Gang, by view) bool {
+func (m *Model) isUnclear(g *Gang, by view) bool {
 	if g.Shape.Wishes == nil && !slices.ContainsFunc(g.Apart, func(s Shape) bool { return s.Wishes != nil }) {
 		return false
 	}
 	if in, free := m.confined(g); !free {
-		return slices.ContainsFunc(in, func(on *Gang) bool { return isUnclear(m, on, by) })
+		return slices.ContainsFunc(in, func(on *Gang) bool { return m.isUnclear(on, by) })
 	}
 	unseen := int64(0)
 	for _, s := range append([]Shape{g.Shape}, g.Apart...) {
@@ -120,16 +120,16 @@ func isUnclear(m *inventory, g *Gang, by view) bool {
 	if unseen == 0 {
 		return false
 	}
-	room := int64(m.gangRoom(g, m.compile(&g.Shape), by))
+	room := int64(m.demandOf(g).roomBy(by))
 	return room < int64(g.Workers) && room+unseen >= int64(g.Workers)
 }
 
 // isBeyond is true for a gang that is not judged: the model does not cover it, or it is unclear what is free for it.
-func isBeyond(m *Model, g *Gang) bool {
-	return g.beyondModel() != "" || isUnclear(&m.inventory, g, m.soonView())
+func (m *Model) isBeyond(g *Gang) bool {
+	return g.beyondModel() != "" || m.isUnclear(g, m.soonView())
 }
 
 // IsJudgedBy is true if the model says how far the job may grow.
 func (g *Grower) IsJudgedBy(m *Model) bool {
-	return g.IsJudged() && !isUnclear(&m.inventory, &g.Gang, m.freeView())
+	return g.IsJudged() && !m.isUnclear(&g.Gang, m.freeView())
 }

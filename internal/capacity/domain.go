@@ -126,7 +126,7 @@ func (m *Model) roomiest(in []*Gang, n int32, by view) *Gang {
 	var best *Gang
 	most := int32(-1)
 	for _, on := range in {
-		room := min(m.gangRoom(on, m.compile(&on.Shape), by), n)
+		room := min(m.demandOf(on).roomBy(by), n)
 		if room > most {
 			best, most = on, room
 		}

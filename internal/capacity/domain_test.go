@@ -151,5 +151,5 @@ func TestHyperNodeIsAClusterOfItsOwn(t *testing.T) {
 // roomAlone tells whether a gang has room in a cluster, whatever its queue may hold of it.
 func roomAlone(s Snapshot, g *Gang) bool {
 	m := New(s)
-	return len(s.Nodes) > 0 && m.gangRoom(g, m.compile(&g.Shape), m.freeView()) >= g.Workers
+	return len(s.Nodes) > 0 && m.demandOf(g).roomBy(m.freeView()) >= g.Workers
 }

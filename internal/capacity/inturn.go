@@ -17,18 +17,18 @@ import (
 
 // mayBlockItself is true for a gang that fits by a view, and of which some workers may be placed so that no room is left for
 // another. It errs on this side where workers in Apart differ from each other.
-func (m *inventory) mayBlockItself(g *Gang, a *ask, by view) bool {
-	if len(g.Apart) == 0 {
+func (d demand) mayBlockItself(by view) bool {
+	if len(d.g.Apart) == 0 {
 		return false
 	}
-	others := int64(g.Workers) - int64(len(g.Apart))
-	t := m.newTurns(g, a, by)
+	others := int64(d.g.Workers) - int64(len(d.g.Apart))
+	t := newTurns(d, by)
 	// The first bound is cheap, and enough for nearly all gangs in a large cluster.
-	spare := int64(m.countRoom(a, by)) - others
+	spare := int64(d.countRoom(d.worker, by)) - others
 	if t.mostOn(0) > spare && t.mostLost() > spare {
 		return true
 	}
-	if !g.AnyOrder {
+	if !d.g.AnyOrder {
 		others = 0 // Those in Apart choose first.
 	}
 	return slices.ContainsFunc(t.apart, func(one *ask) bool { return t.mayShutOut(one, others) })
@@ -36,22 +36,20 @@ func (m *inventory) mayBlockItself(g *Gang, a *ask, by view) bool {
 
 // turns is what the workers of a gang take from each other's room.
 type turns struct {
-	*inventory
-	g *Gang
-	// worker is the ask of the others, apart those of g.Apart.
-	worker *ask
-	apart  []*ask
-	by     view
+	demand
+	// apart are the asks of those in Apart; worker is that of the others.
+	apart []*ask
+	by    view
 	// alike is true if all in Apart ask for the same.
 	alike bool
 	// takes is true for nodes, by number, that take the others.
 	takes []bool
 }
 
-func (m *inventory) newTurns(g *Gang, a *ask, by view) *turns {
-	t := &turns{inventory: m, g: g, worker: a, by: by, alike: true, takes: m.nodeSet(a)}
-	for i := range g.Apart {
-		one := m.compile(&g.Apart[i])
+func newTurns(d demand, by view) *turns {
+	t := &turns{demand: d, by: by, alike: true, takes: d.nodeSet(d.worker)}
+	for i := range d.g.Apart {
+		one := d.compile(&d.g.Apart[i])
 		t.apart, t.alike = append(t.apart, one), t.alike && (i == 0 || one.worker == t.apart[0].worker)
 	}
 	return t

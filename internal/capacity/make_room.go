@@ -29,7 +29,7 @@ func (r *Review) shrinkNext() {
 			r.reviewIn(in)
 			continue
 		}
-		if !rest.mayBeServed(g, r.byUsFor(g)) {
+		if !r.byUsFor(g).mayServe(rest.demandOf(g)) {
 			continue
 		}
 		if victims := rest.FindVictims(g, r.docket.yieldsTo(g)); len(victims) > 0 {
@@ -89,13 +89,6 @@ func (r *Review) promiseTo(g *Gang) *Promise {
 	}
 	p.Free = time.Time{} // The time to be placed begins when the room is there.
 	return p
-}
-
-// mayBeServed is true if all surplus together is enough for the gang. It is much cheaper than FindVictims, which need not run
-// for other gangs.
-func (m *Model) mayBeServed(g *Gang, r *reach) bool {
-	a := m.compile(&g.Shape)
-	return !isBeyond(m, g) && m.fitsWithout(g, a, r.circleOf(m, g).surplus)
 }
 
 // tellPromises writes promises and ended claims into the verdicts of both sides: the gang that waits, and the jobs that make

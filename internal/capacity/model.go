@@ -22,7 +22,8 @@ import (
 //	                  occupancy   free, soon, surplus of each node                         a clone that writes has its own
 //	                  quotas      limits, shares and what is allocated of each queue       each clone has its own
 //
-//	Model --clone--> simulation   workers are placed and leave in thought, and the model stays as it is
+//	Model + Gang --demandOf--> demand   whether there is room now, soon, or once some are gone
+//	Model --clone--> simulation         workers are placed and leave in thought, and the model stays as it is
 //
 //	Gang --compile--> ask {nodes, amounts, rules} --countFitting over the vectors of its nodes--> Answer
 

@@ -105,7 +105,7 @@ func (m *Model) drawnFrom(waiting []*Gang) []Drawn {
 func (m *Model) addUse(of []Pieces, devices []Device, on []int, free []float64, d *Drawn) {
 	a := m.compile(&d.Shape)
 	fits := slices.ContainsFunc(m.places(&d.Gang), func(g *Gang) bool {
-		return m.gangRoom(g, m.compile(&g.Shape), m.freeView()) >= g.Workers
+		return m.demandOf(g).roomBy(m.freeView()) >= g.Workers
 	})
 	usable, may := make([]float64, len(devices)), make([]bool, len(devices))
 	for i, here := range m.eachRoom(a) {

@@ -18,27 +18,28 @@ type Preemption struct {
 // least important first, then who loses the least work, then the youngest. It returns no jobs if the gang may stop none, if all
 // of them are not enough, or if the gang is served without them, by surplus or by leaving pods.
 func (m *Model) preempt(g *Gang, r *reach) (stopped []Running, served bool) {
-	if len(g.Preempts) == 0 || isBeyond(m, g) {
+	if len(g.Preempts) == 0 || m.isBeyond(g) {
 		return nil, false
 	}
-	a, may := m.compile(&g.Shape), r.circleOf(m, g)
+	d := m.demandOf(g)
+	may := r.circleOf(d)
 	switch {
-	case !m.fitsWithout(g, a, may.everybody):
+	case !d.fitsWithout(may.everybody):
 		return nil, false // Jobs would stop in vain.
-	case m.fitsWithout(g, a, may.surplus):
+	case d.fitsWithout(may.surplus):
 		return nil, true
 	}
 	gone := may.surplus.clone()
 	var left [][]*Pod // by stopped job: its pods that are not in the crowd of surplus already
 	// With everybody gone it fits, so the gangs do not run out.
-	for len(stopped) == 0 || !m.fitsWithout(g, a, gone) {
+	for len(stopped) == 0 || !d.fitsWithout(gone) {
 		next := may.gangs[len(stopped)]
 		stopped, left = append(stopped, next), append(left, m.join(gone, m.workers[next.Job]))
 	}
 	// The last job made the gang fit. With it some of those before may be unnecessary; the most important are spared first.
 	for i := len(stopped) - 2; i >= 0; i-- {
 		m.part(gone, left[i])
-		if m.fitsWithout(g, a, gone) {
+		if d.fitsWithout(gone) {
 			stopped = slices.Delete(stopped, i, i+1)
 		} else {
 			m.join(gone, left[i])
@@ -65,8 +66,7 @@ func (m *Model) ChooseResumed(preempted, claiming []*Gang) *Gang {
 		}
 		s := standings[tier]
 		for on := range p.variants() {
-			a := s.rest.compile(&on.Shape)
-			if !s.again && s.rest.fitsWithout(on, a, may.circleOf(s.rest.Model, on).surplus) {
+			if d := s.rest.demandOf(on); !s.again && d.fitsWithout(may.circleOf(d).surplus) {
 				return on
 			}
 		}
@@ -94,8 +94,8 @@ func (m *Model) standingOf(of inQueue, claiming []*Gang, may *reach) *standing {
 			s.rest.reserve(g)
 			continue
 		}
-		a := m.compile(&g.Shape)
-		if !isBeyond(m, g) && m.fitsWithout(g, a, may.circleOf(m, g).everybody) {
+		d := m.demandOf(g)
+		if !m.isBeyond(g) && d.fitsWithout(may.circleOf(d).everybody) {
 			s.again = true
 			return s
 		}

@@ -260,12 +260,12 @@ func (r *Review) advanceMade(p *Promise, g *Gang, fits, coming bool, now time.Ti
 // leaveToVolcano is true for the first starved gang of the queue that Volcano can serve by taking surplus, while the operator
 // cannot.
 func (r *Review) leaveToVolcano(g *Gang) (served bool) {
-	if starved, _ := r.docket.Starved(g); r.served || !starved || isBeyond(r.Model, g) {
+	if starved, _ := r.docket.Starved(g); r.served || !starved || r.isBeyond(g) {
 		return false
 	}
-	a := r.compile(&g.Shape)
-	byOperator := r.fitsWithout(g, a, r.byUsFor(g).circleOf(r.Model, g).surplus)
-	r.served = !byOperator && !g.Unserved && r.fitsWithout(g, a, r.byAnybody.circleOf(r.Model, g).surplus)
+	d := r.demandOf(g)
+	byOperator := d.fitsWithout(r.byUsFor(g).circleOf(d).surplus)
+	r.served = !byOperator && !g.Unserved && d.fitsWithout(r.byAnybody.circleOf(d).surplus)
 	return r.served
 }
 
@@ -282,7 +282,8 @@ func (p *Promise) wasMade() bool { return len(p.Victims)+len(p.Stopped) > 0 }
 
 // wouldServe is true if the gang would fit once all who leave for it are gone, and all surplus that it may take.
 func (r *Review) wouldServe(p *Promise, g *Gang) bool {
-	a, gone := r.compile(&g.Shape), r.byAnybody.circleOf(r.Model, g).surplus.clone()
+	d := r.demandOf(g)
+	gone := r.byAnybody.circleOf(d).surplus.clone()
 	for _, victim := range r.podsOf(p.Victims) {
 		if victim != nil {
 			r.join(gone, []*Pod{victim})
@@ -291,7 +292,7 @@ func (r *Review) wouldServe(p *Promise, g *Gang) bool {
 	for _, h := range p.Stopped {
 		r.join(gone, r.workers[h.Job])
 	}
-	return r.fitsWithout(g, a, gone)
+	return d.fitsWithout(gone)
 }
 
 // isBeingMade is true while some of those who leave for the gang still hold their places.

@@ -31,12 +31,19 @@ func newReach(leaves func(types.NamespacedName) bool) *reach {
 	return &reach{leaves: leaves, circles: map[string]*circle{}}
 }
 
-func (r *reach) circleOf(m *Model, g *Gang) *circle {
-	kind := m.kindOf(g)
+// circleOf is what a gang may take.
+func (r *reach) circleOf(d demand) *circle {
+	kind := d.kindOf(d.g)
 	if r.circles[kind] == nil {
-		r.circles[kind] = m.newCircle(g, r.leaves)
+		r.circles[kind] = r.newCircle(d)
 	}
 	return r.circles[kind]
+}
+
+// mayServe is true if all surplus together is enough for a gang. It is much cheaper than FindVictims, which need not run for
+// other gangs.
+func (r *reach) mayServe(d demand) bool {
+	return !d.isBeyond(d.g) && d.fitsWithout(r.circleOf(d).surplus)
 }
 
 // kindOf is a key of everything that decides what the gang may take: see takesOf, keepsShare and newCircle.
@@ -52,14 +59,14 @@ func (qs *quotas) kindOf(g *Gang) string {
 }
 
 // newCircle gathers what a gang may take.
-func (m *Model) newCircle(g *Gang, leaves func(types.NamespacedName) bool) *circle {
-	c := &circle{surplus: m.newCrowd(m.takeableSurplus(g, leaves))}
-	if c.everybody = c.surplus; len(g.Preempts) == 0 {
+func (r *reach) newCircle(d demand) *circle {
+	c := &circle{surplus: d.newCrowd(d.takeableSurplus(d.g, r.leaves))}
+	if c.everybody = c.surplus; len(d.g.Preempts) == 0 {
 		return c
 	}
-	for _, r := range m.running {
-		if r.Queue == g.Queue && !r.Unmodelled && slices.Contains(g.Preempts, r.Tier) {
-			c.gangs = append(c.gangs, r)
+	for _, job := range d.running {
+		if job.Queue == d.g.Queue && !job.Unmodelled && slices.Contains(d.g.Preempts, job.Tier) {
+			c.gangs = append(c.gangs, job)
 		}
 	}
 	slices.SortFunc(c.gangs, func(a, b Running) int {
@@ -67,8 +74,8 @@ func (m *Model) newCircle(g *Gang, leaves func(types.NamespacedName) bool) *circ
 			cmp.Compare(a.Job.Namespace, b.Job.Namespace), cmp.Compare(a.Job.Name, b.Job.Name))
 	})
 	c.everybody = c.surplus.clone()
-	for _, r := range c.gangs {
-		m.join(c.everybody, m.workers[r.Job])
+	for _, job := range c.gangs {
+		d.join(c.everybody, d.workers[job.Job])
 	}
 	return c
 }

@@ -62,11 +62,11 @@ func (m *Model) AdviseRepack(
 	}
 	all := s.newCrowd(candidates)
 	for _, g := range largestFirst(devices, stuck) {
-		if _, headroom := s.headroom(g); headroom < g.Workers || isBeyond(s.Model, g) {
+		if _, headroom := s.headroom(g); headroom < g.Workers || s.isBeyond(g) {
 			continue // It waits for its queue, or for what the model does not know.
 		}
 		for _, on := range s.places(g) {
-			if a := s.compile(&on.Shape); on.Workers-s.roomSoon(on, a) > mostMissing || !s.fitsWithout(on, a, all) {
+			if d := s.demandOf(on); on.Workers-d.roomSoon() > mostMissing || !d.fitsWithout(all) {
 				continue
 			}
 			if moves, asks := s.movesFor(on, rankOf(candidates)); len(moves) > 0 {
@@ -202,8 +202,11 @@ func (r *Review) moveNext() {
 		return
 	}
 	g := findGang(r.claiming, r.repack.For)
-	if g == nil || r.fitsNow(g) || r.fitsSoon(g) || r.fitsWithout(g, r.compile(&g.Shape), r.byAnybody.circleOf(r.Model, g).surplus) {
-		return // There is room, or surplus gives way by itself.
+	if g == nil || r.fitsNow(g) || r.fitsSoon(g) {
+		return // There is room.
+	}
+	if d := r.demandOf(g); d.fitsWithout(r.byAnybody.circleOf(d).surplus) {
+		return // Surplus gives way by itself.
 	}
 	if starved, in := r.docket.Starved(g); !starved {
 		r.reviewIn(in)

@@ -29,13 +29,14 @@ func (m *Model) NewSequence(queue string, claiming []*Gang, leaves func(types.Na
 // was held long takes any free room. A gang that is refused keeps the free room that it could use. Gangs that the model does not
 // cover are always seated.
 func (s *Sequence) SeatNext(g *Gang, heldLong bool) bool {
-	if isBeyond(s.rest.Model, g) || s.place(g, s.rest) || heldLong && s.place(g, s.open) {
+	if s.rest.isBeyond(g) || s.place(g, s.rest) || heldLong && s.place(g, s.open) {
 		return true
 	}
 	seated := false
 	if !s.asking[g.Queue] {
 		for on := range g.variants() {
-			if seated = s.rest.fitsWithout(on, s.rest.compile(&on.Shape), s.may.circleOf(s.rest.Model, on).everybody); seated {
+			d := s.rest.demandOf(on)
+			if seated = d.fitsWithout(s.may.circleOf(d).everybody); seated {
 				s.asking[g.Queue] = true
 				break
 			}

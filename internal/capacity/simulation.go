@@ -85,12 +85,12 @@ func (s simulation) reserve(g *Gang) {
 		return // It does not wait for room on nodes, as far as the model knows.
 	}
 	for _, on := range s.places(g) {
-		a := s.compile(&on.Shape)
-		if s.gangRoom(on, a, emptyView()) < on.Workers {
+		d := s.demandOf(on)
+		if d.roomBy(emptyView()) < on.Workers {
 			continue // It would not fit if nothing else ran. One job that is too large must not keep all others from growing for ever.
 		}
 		s.write()
-		s.reserveNodes(a)
+		s.reserveNodes(d.worker)
 		for i := range on.Apart {
 			s.reserveNodes(s.compile(&on.Apart[i]))
 		}

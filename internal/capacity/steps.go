@@ -100,7 +100,7 @@ func (m *Model) fewestVictims(g *Gang, rank map[*Pod]int64) []*Pod {
 		return m.withoutUnneeded(g, m.firstVictims(g, rank))
 	}
 	chosen := m.cheapestVictims(g, a, rank)
-	if a.rules != nil && !m.fitsWithout(g, a, m.newCrowd(chosen)) {
+	if a.rules != nil && !m.demandOf(g).fitsWithout(m.newCrowd(chosen)) {
 		return nil
 	}
 	return chosen
@@ -156,7 +156,7 @@ func (m *Model) completeSteps(g *Gang, fewest []*Pod, rank map[*Pod]int64, steps
 			delete(rank, p)
 		}
 	}
-	if a := m.compile(&g.Shape); !m.fitsWithout(g, a, m.newCrowd(chosen)) {
+	if !m.demandOf(g).fitsWithout(m.newCrowd(chosen)) {
 		return nil
 	}
 	return m.spareSteps(g, chosen, steps)
@@ -188,7 +188,7 @@ func (m *Model) spareSteps(g *Gang, chosen []*Pod, steps map[types.NamespacedNam
 		rest := m.clone()
 		rest.removeSurplus(others)
 		var needed []*Pod
-		if a := rest.compile(&g.Shape); !rest.fitsWithout(g, a, rest.newCrowd(nil)) {
+		if !rest.demandOf(g).fitsWithout(rest.newCrowd(nil)) {
 			needed = rest.fewestVictims(g, rankOf(own))
 			if len(needed) == 0 {
 				continue // Without a choice that is known to do, all of them leave.

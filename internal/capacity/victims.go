@@ -150,7 +150,7 @@ func (m *Model) relieveLimit(g *Gang, a *ask, rank map[*Pod]int64, chosen []*Pod
 	for i := len(chosen) - 1; i >= 0; i-- {
 		one := []*Pod{chosen[i]}
 		m.part(gone, one)
-		if m.fitsWithout(g, a, gone) {
+		if m.demandOf(g).fitsWithout(gone) {
 			chosen = slices.Delete(chosen, i, i+1)
 		} else {
 			m.join(gone, one)
