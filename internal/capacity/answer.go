@@ -146,7 +146,7 @@ func (m *Model) FindVictims(g *Gang, yields func(types.NamespacedName) bool) []S
 	if in, free := m.confined(g); !free {
 		return m.fewestIn(in, func(on *Gang) []Surplus { return m.FindVictims(on, yields) })
 	}
-	return surplusOf(m.wholeVictims(g, m.rankSurplus(g, yields)))
+	return surplusOf(m.selectionFor(g, m.rankSurplus(g, yields)).wholeSteps())
 }
 
 // countAll is how many workers fit on all nodes by one of their vectors, for workers without rules about other pods.

@@ -184,65 +184,55 @@ func (a *ask) subtractTotals(vector []int64, n int32) {
 	}
 }
 
-// victimsOfShapes finds ranked victims for a gang of several shapes, with no victim that is not needed. Victims are the fewest
-// for each shape in turn, but not always for the whole gang.
-func (m *Model) victimsOfShapes(g *Gang, rank map[*Pod]int64) []*Pod {
+// ofShapes are victims for a gang of several shapes, with no victim that is not needed. They are the fewest for each shape in
+// turn, but not always for the whole gang.
+func (s selection) ofShapes() []*Pod {
 	// The node chosen for one worker may keep the others out. If so, surplus is taken in the order of victims until the gang fits.
-	if chosen := m.withoutUnneeded(g, m.victimsInTurn(g, rank)); len(chosen) > 0 {
+	if chosen := s.withoutUnneeded(s.inTurn()); len(chosen) > 0 {
 		return chosen
 	}
-	return m.withoutUnneeded(g, m.firstVictims(g, rank))
+	return s.withoutUnneeded(s.first())
 }
 
-// victimsInTurn finds the fewest victims for each worker in Apart, one after another, and then for all the others.
-func (m *Model) victimsInTurn(g *Gang, rank map[*Pod]int64) []*Pod {
-	rest, others := m.clone(), *g
-	others.Apart, others.Workers = nil, g.Workers-int32(len(g.Apart))
-	worker := rest.compile(&others.Shape)
+// inTurn are the fewest victims for each worker in Apart, one after another, and then for all the others.
+func (s selection) inTurn() []*Pod {
+	rest, others := s.clone(), *s.g
+	others.Apart, others.Workers = nil, s.g.Workers-int32(len(s.g.Apart))
+	common := s.in(rest, &others)
 	var chosen []*Pod
-	for i := range g.Apart {
-		single := *g
-		single.Shape, single.Apart, single.Workers = g.Apart[i], nil, 1
-		one := rest.compile(&single.Shape)
-		more := rest.cheapestVictims(&single, one, rank)
+	for i := range s.g.Apart {
+		single := *s.g
+		single.Shape, single.Apart, single.Workers = s.g.Apart[i], nil, 1
+		one := s.in(rest, &single)
+		more := one.cheapest()
 		rest.removeSurplus(more)
-		seat := rest.bestNode(one, single.Shape.Kin, worker, rest.soonView())
+		seat := rest.bestNode(one.worker, single.Shape.Kin, common.worker, rest.soonView())
 		if seat == nil {
 			return nil
 		}
-		rest.place(one, single.Shape.Kin, seat, 1)
+		rest.place(one.worker, single.Shape.Kin, seat, 1)
 		rest.allocate(&single, 1)
 		chosen = append(chosen, more...)
 	}
-	return append(chosen, rest.cheapestVictims(&others, worker, rank)...)
+	return append(chosen, common.cheapest()...)
 }
 
-// firstVictims is the shortest prefix of the ranked surplus, in the order of victims, with which the gang fits; all of it if
-// that is not enough.
-func (m *Model) firstVictims(g *Gang, rank map[*Pod]int64) []*Pod {
-	all, d := slices.SortedFunc(maps.Keys(rank), comparePods), m.demandOf(g)
-	enough := sort.Search(len(all), func(n int) bool { return d.fitsWithout(m.newCrowd(all[:n+1])) })
+// first is the shortest prefix of the surplus, in the order of victims, with which the gang fits; or all of it.
+func (s selection) first() []*Pod {
+	all := slices.SortedFunc(maps.Keys(s.rank), comparePods)
+	enough := sort.Search(len(all), func(n int) bool { return s.fitsWithout(s.newCrowd(all[:n+1])) })
 	return all[:min(enough+1, len(all))]
 }
 
 // withoutUnneeded drops chosen surplus without which the gang fits as well; nil if all of it is not enough. What comes last in
 // the order of victims is dropped first.
-func (m *Model) withoutUnneeded(g *Gang, chosen []*Pod) []*Pod {
+func (s selection) withoutUnneeded(chosen []*Pod) []*Pod {
 	slices.SortFunc(chosen, comparePods)
-	d, gone := m.demandOf(g), m.newCrowd(chosen)
-	if !d.fitsWithout(gone) {
+	gone := s.newCrowd(chosen)
+	if !s.fitsWithout(gone) {
 		return nil
 	}
-	for i := len(chosen) - 1; i >= 0; i-- {
-		one := []*Pod{chosen[i]}
-		m.part(gone, one)
-		if d.fitsWithout(gone) {
-			chosen = slices.Delete(chosen, i, i+1)
-		} else {
-			m.join(gone, one)
-		}
-	}
-	return chosen
+	return s.dropUnneeded(chosen, gone)
 }
 
 // podsOf finds the pods of surplus by UID; nil for surplus that is on no node or leaving.

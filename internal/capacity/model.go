@@ -23,6 +23,7 @@ import (
 //	                  quotas      limits, shares and what is allocated of each queue       each clone has its own
 //
 //	Model + Gang --demandOf--> demand   whether there is room now, soon, or once some are gone
+//	demand + surplus -> selection       which of the surplus gives way
 //	Model --clone--> simulation         workers are placed and leave in thought, and the model stays as it is
 //
 //	Gang --compile--> ask {nodes, amounts, rules} --countFitting over the vectors of its nodes--> Answer

@@ -141,8 +141,9 @@ func (s *repacker) shapeOfPod(p *Pod) *Shape {
 // movesFor seeks moves that make the gang fit, among ranked surplus; none if there are none. asks are what those who move ask
 // for, in the same order.
 func (s *repacker) movesFor(g *Gang, rank map[*Pod]int64) (moves []Move, asks []*ask) {
+	among := s.selectionFor(g, rank)
 	for ; s.rounds < mostRounds; s.rounds++ {
-		chosen := s.wholeVictims(g, rank)
+		chosen := among.wholeSteps()
 		if len(chosen) == 0 {
 			return nil, nil
 		}

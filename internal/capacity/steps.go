@@ -89,18 +89,18 @@ func trimToSteps(pods []*Pod, steps map[types.NamespacedName]stepping) []*Pod {
 	})
 }
 
-// fewestVictims are the fewest pods of ranked surplus that make room for the gang, whatever their jobs can do with the rest.
-func (m *Model) fewestVictims(g *Gang, rank map[*Pod]int64) []*Pod {
-	if len(g.Apart) > 0 {
-		return m.victimsOfShapes(g, rank)
+// fewest are the fewest pods of surplus that make room for the gang, whatever their jobs can do with the rest.
+func (s selection) fewest() []*Pod {
+	if len(s.g.Apart) > 0 {
+		return s.ofShapes()
 	}
-	a := m.compile(&g.Shape)
-	if a.rules != nil && !a.rules.nodeBound {
+	rules := s.worker.rules
+	if rules != nil && !rules.nodeBound {
 		// A node's gain depends on what leaves elsewhere, so they are few, and each is needed, but they are not always the fewest.
-		return m.withoutUnneeded(g, m.firstVictims(g, rank))
+		return s.withoutUnneeded(s.first())
 	}
-	chosen := m.cheapestVictims(g, a, rank)
-	if a.rules != nil && !m.demandOf(g).fitsWithout(m.newCrowd(chosen)) {
+	chosen := s.cheapest()
+	if rules != nil && !s.fitsWithout(s.newCrowd(chosen)) {
 		return nil
 	}
 	return chosen
@@ -109,57 +109,60 @@ func (m *Model) fewestVictims(g *Gang, rank map[*Pod]int64) []*Pod {
 // mostWithout is without how many jobs a choice of steps is tried again.
 const mostWithout = 8
 
-// wholeVictims are few pods of ranked surplus that make room for the gang and leave whole steps of each job.
-func (m *Model) wholeVictims(g *Gang, rank map[*Pod]int64) []*Pod {
-	fewest, steps := m.fewestVictims(g, rank), m.unclaimedSteps()
-	if !slices.ContainsFunc(fewest, func(p *Pod) bool { return steps[p.Surplus.Job].step > 1 }) {
+// wholeSteps are few pods of surplus that make room for the gang and leave whole steps of each job.
+func (s selection) wholeSteps() []*Pod {
+	fewest := s.fewest()
+	if !slices.ContainsFunc(fewest, func(p *Pod) bool { return s.unclaimed[p.Surplus.Job].step > 1 }) {
 		return fewest
 	}
-	chosen := m.completeSteps(g, fewest, rank, steps)
+	chosen := s.completeSteps(fewest)
 	// What serves as single workers may be dear as whole steps, so the choice is tried without each of its jobs.
 	jobs := jobsOf(chosen)
 	if len(jobs) > mostWithout {
 		return chosen
 	}
+	rank := s.rank
 	for _, job := range jobs {
-		others := maps.Clone(rank)
-		maps.DeleteFunc(others, func(p *Pod, _ int64) bool { return p.Surplus.Job == job })
-		other := m.completeSteps(g, m.fewestVictims(g, others), others, steps)
+		without := s.among(maps.Clone(rank))
+		maps.DeleteFunc(without.rank, func(p *Pod, _ int64) bool { return p.Surplus.Job == job })
+		other := without.completeSteps(without.fewest())
 		if len(other) > 0 && len(other) < len(chosen) {
-			chosen, rank = other, others
+			chosen, rank = other, without.rank
 		}
 	}
 	return chosen
 }
 
 // completeSteps adds to the fewest victims the rest of their steps, and drops what is not needed then; nil if none would do.
-func (m *Model) completeSteps(g *Gang, fewest []*Pod, rank map[*Pod]int64, steps map[types.NamespacedName]stepping) []*Pod {
+func (s selection) completeSteps(fewest []*Pod) []*Pod {
 	var chosen []*Pod
-	rest, rank := m.clone(), maps.Clone(rank)
-	for next := fewest; len(next) > 0; next = rest.fewestVictims(g, rank) {
+	after := s.clone()
+	rest := s.in(after, s.g).among(maps.Clone(s.rank))
+	for next := fewest; len(next) > 0; next = rest.fewest() {
 		// All that are whole steps already, or else one job with the rest of its step: that may be what the gang would take of others.
 		var more []*Pod
 		for _, job := range jobsOf(next) {
 			own, have := ofJob(next, job), len(ofJob(chosen, job))
-			if n := int(steps[job].atLeast(int32(have + len(own)))); n == have+len(own) {
+			if n := int(s.unclaimed[job].atLeast(int32(have + len(own)))); n == have+len(own) {
 				more = append(more, own...)
 			}
 		}
 		if job := next[0].Surplus.Job; len(more) == 0 {
 			have := len(ofJob(chosen, job))
 			more = ofJob(next, job)
-			more = completeStep(more, slices.Collect(maps.Keys(rank)), int(steps[job].atLeast(int32(have+len(more))))-have)
+			n := int(s.unclaimed[job].atLeast(int32(have + len(more))))
+			more = completeStep(more, slices.Collect(maps.Keys(rest.rank)), n-have)
 		}
 		chosen = append(chosen, more...)
-		rest.removeSurplus(more)
+		after.removeSurplus(more)
 		for _, p := range more {
-			delete(rank, p)
+			delete(rest.rank, p)
 		}
 	}
-	if !m.demandOf(g).fitsWithout(m.newCrowd(chosen)) {
+	if !s.fitsWithout(s.newCrowd(chosen)) {
 		return nil
 	}
-	return m.spareSteps(g, chosen, steps)
+	return s.spareSteps(chosen)
 }
 
 // jobsOf are the jobs of pods, each once, in the order of its first pod.
@@ -174,7 +177,7 @@ func jobsOf(pods []*Pod) []types.NamespacedName {
 }
 
 // spareSteps drops steps without which the gang fits as well, of the jobs that come last in the order of victims first.
-func (m *Model) spareSteps(g *Gang, chosen []*Pod, steps map[types.NamespacedName]stepping) []*Pod {
+func (s selection) spareSteps(chosen []*Pod) []*Pod {
 	slices.SortFunc(chosen, comparePods)
 	judged := map[types.NamespacedName]bool{}
 	for _, last := range slices.Backward(slices.Clone(chosen)) {
@@ -185,16 +188,16 @@ func (m *Model) spareSteps(g *Gang, chosen []*Pod, steps map[types.NamespacedNam
 		judged[job] = true
 		own := ofJob(chosen, job)
 		others := slices.DeleteFunc(slices.Clone(chosen), func(p *Pod) bool { return p.Surplus.Job == job })
-		rest := m.clone()
-		rest.removeSurplus(others)
+		after := s.clone()
+		after.removeSurplus(others)
 		var needed []*Pod
-		if !rest.demandOf(g).fitsWithout(rest.newCrowd(nil)) {
-			needed = rest.fewestVictims(g, rankOf(own))
+		if rest := s.in(after, s.g).among(rankOf(own)); !rest.fitsWithout(rest.newCrowd(nil)) {
+			needed = rest.fewest()
 			if len(needed) == 0 {
 				continue // Without a choice that is known to do, all of them leave.
 			}
 		}
-		if n := steps[job].atLeast(int32(len(needed))); int(n) < len(own) {
+		if n := s.unclaimed[job].atLeast(int32(len(needed))); int(n) < len(own) {
 			chosen = slices.Concat(others, completeStep(needed, own, int(n)))
 		}
 	}

@@ -66,15 +66,37 @@ type offer struct {
 	sets  [][]*Pod // sets[j-1] for j workers gained
 }
 
-// cheapestVictims is the cheapest set of ranked surplus that makes room for the whole gang. If the limit of the gang's queue is
-// in the way as well, surplus of that queue is added, and then the set is small but not proven to be the smallest.
-func (m *Model) cheapestVictims(g *Gang, a *ask, rank map[*Pod]int64) []*Pod {
-	chosen, possible := m.makeRoom(g, a, rank)
+// selection chooses who gives way for one gang, among surplus that is ranked in the order of victims.
+type selection struct {
+	demand
+	rank map[*Pod]int64
+	// unclaimed are the steps without surplus that leaves for some gang already.
+	unclaimed map[types.NamespacedName]stepping
+}
+
+func (m *Model) selectionFor(g *Gang, rank map[*Pod]int64) selection {
+	return selection{m.demandOf(g), rank, m.unclaimedSteps()}
+}
+
+// in is the same selection in a simulation, for the gang or a part of it.
+func (s selection) in(rest simulation, g *Gang) selection {
+	return selection{rest.demandOf(g), s.rank, s.unclaimed}
+}
+
+// among is the same selection among other surplus.
+func (s selection) among(rank map[*Pod]int64) selection {
+	return selection{s.demand, rank, s.unclaimed}
+}
+
+// cheapest is the cheapest set of surplus that makes room for the whole gang. If the limit of the gang's queue is in the way as
+// well, surplus of that queue is added, and then the set is small but not proven to be the smallest.
+func (s selection) cheapest() []*Pod {
+	chosen, possible := s.makeRoom()
 	if !possible {
 		return nil
 	}
-	if !m.withinLimit(g, m.newCrowd(chosen)) {
-		chosen = m.relieveLimit(g, a, rank, chosen)
+	if !s.withinLimit(s.g, s.newCrowd(chosen)) {
+		chosen = s.relieveLimit(chosen)
 	}
 	// The knapsack collected them node by node, but completeSteps begins with the job that is first in the order of victims.
 	slices.SortFunc(chosen, comparePods)
@@ -82,8 +104,8 @@ func (m *Model) cheapestVictims(g *Gang, a *ask, rank map[*Pod]int64) []*Pod {
 }
 
 // makeRoom chooses the cheapest surplus whose leaving makes room on the nodes. possible is false if all surplus is not enough.
-func (m *inventory) makeRoom(g *Gang, a *ask, rank map[*Pod]int64) (chosen []*Pod, possible bool) {
-	missing := int(g.Workers - min(m.countRoom(a, m.soonView()), g.Workers))
+func (s selection) makeRoom() (chosen []*Pod, possible bool) {
+	missing := int(s.g.Workers - min(s.countRoom(s.worker, s.soonView()), s.g.Workers))
 	// best[t] is the least cost at which the nodes so far gain t workers or more.
 	best := make([]cost, missing+1)
 	for k := 1; k <= missing; k++ {
@@ -91,11 +113,11 @@ func (m *inventory) makeRoom(g *Gang, a *ask, rank map[*Pod]int64) (chosen []*Po
 	}
 	var offers []offer
 	var taken [][]uint16 // taken[i][t]: how many of t workers node i gains in the best choice for nodes 0..i
-	for _, n := range a.nodes {
+	for _, n := range s.worker.nodes {
 		if missing == 0 {
 			break
 		}
-		o := m.offerOf(n, a, rank, missing)
+		o := s.offerOf(n, missing)
 		if len(o.costs) == 0 {
 			continue
 		}
@@ -126,34 +148,39 @@ func (m *inventory) makeRoom(g *Gang, a *ask, rank map[*Pod]int64) (chosen []*Po
 }
 
 // relieveLimit adds surplus of the gang's own queue until the limit of the queue allows the gang; nil if all of it is not enough.
-func (m *Model) relieveLimit(g *Gang, a *ask, rank map[*Pod]int64, chosen []*Pod) []*Pod {
-	gone := m.newCrowd(chosen)
+func (s selection) relieveLimit(chosen []*Pod) []*Pod {
+	gone := s.newCrowd(chosen)
 	var own []*Pod
-	for i := range m.nodes {
-		for _, p := range m.surplus[i] {
-			if _, ok := rank[p]; ok && p.Queue == g.Queue && !gone.pods[p] {
+	for i := range s.nodes {
+		for _, p := range s.surplus[i] {
+			if _, ok := s.rank[p]; ok && p.Queue == s.g.Queue && !gone.pods[p] {
 				own = append(own, p)
 			}
 		}
 	}
-	byRank := func(a, b *Pod) int { return cmp.Compare(rank[a], rank[b]) }
+	byRank := func(a, b *Pod) int { return cmp.Compare(s.rank[a], s.rank[b]) }
 	slices.SortFunc(own, byRank)
-	for ; !m.withinLimit(g, gone); own = own[1:] {
+	for ; !s.withinLimit(s.g, gone); own = own[1:] {
 		if len(own) == 0 {
 			return nil
 		}
-		chosen = append(chosen, m.join(gone, own[:1])...)
+		chosen = append(chosen, s.join(gone, own[:1])...)
 	}
 	// Surplus of the queue may have freed room on the nodes too, so that victims chosen before are unnecessary.
 	slices.SortFunc(chosen, byRank)
+	return s.dropUnneeded(chosen, gone)
+}
+
+// dropUnneeded drops chosen surplus, which is gone, without which the gang fits as well.
+func (s selection) dropUnneeded(chosen []*Pod, gone *crowd) []*Pod {
 	// Backwards, because the last in the order of victims are spared first.
 	for i := len(chosen) - 1; i >= 0; i-- {
 		one := []*Pod{chosen[i]}
-		m.part(gone, one)
-		if m.demandOf(g).fitsWithout(gone) {
+		s.part(gone, one)
+		if s.fitsWithout(gone) {
 			chosen = slices.Delete(chosen, i, i+1)
 		} else {
-			m.join(gone, one)
+			s.join(gone, one)
 		}
 	}
 	return chosen
@@ -195,10 +222,10 @@ func (m *Model) surplusFor(g *Gang) []*Pod {
 }
 
 // offerOf computes what one node can gain, up to limit workers.
-func (m *inventory) offerOf(n *node, a *ask, rank map[*Pod]int64, limit int) offer {
+func (s selection) offerOf(n *node, limit int) offer {
 	var candidates []*Pod
-	for _, p := range m.surplus[n.number] {
-		if _, ok := rank[p]; ok {
+	for _, p := range s.surplus[n.number] {
+		if _, ok := s.rank[p]; ok {
 			candidates = append(candidates, p)
 		}
 	}
@@ -206,15 +233,15 @@ func (m *inventory) offerOf(n *node, a *ask, rank map[*Pod]int64, limit int) off
 		return offer{}
 	}
 	// Room that leaving pods free anyway is no gain of a set.
-	o := offer{now: m.roomOn(a, n, m.soonView(), math.MaxInt32), limit: limit}
+	o := offer{now: s.roomOn(s.worker, n, s.soonView(), math.MaxInt32), limit: limit}
 	for set := range candidateSets(candidates) {
-		free := slices.Clone(m.soonOn(n))
+		free := slices.Clone(s.soonOn(n))
 		c := cost{count: int64(len(set))}
 		for _, p := range set {
-			m.release(free, p)
-			c.rank += rank[p]
+			s.release(free, p)
+			c.rank += s.rank[p]
 		}
-		o.consider(m.roomOn(a, n, m.soonView().without(free, set), math.MaxInt32), c, set)
+		o.consider(s.roomOn(s.worker, n, s.soonView().without(free, set), math.MaxInt32), c, set)
 	}
 	return o
 }
