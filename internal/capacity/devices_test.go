@@ -93,7 +93,7 @@ func TestSurplusLeavesTheDeviceThatIsNeeded(t *testing.T) {
 	m := cluster([]Node{sharedNode("a", 2)}, pods...)
 	g.Expect(uids(m.FindVictims(partsOf(1, 16384, 10), anybody))).To(Equal([]string{"left-0"}), "a core stays on the other device")
 	g.Expect(m.FindVictims(partsOf(2, 16384, 10), anybody)).To(BeEmpty(), "it would be in vain")
-	g.Expect(m.listHolders(partsOf(1, 16384, 10), &Answer{})).To(ContainElement(HaveField("Job.Name", "left")))
+	g.Expect(m.bottleneckOf(partsOf(1, 16384, 10), &Answer{}).holders()).To(ContainElement(HaveField("Job.Name", "left")))
 
 	pods[0].Leaving = true
 	leaving := cluster([]Node{sharedNode("a", 2)}, pods...)

@@ -24,6 +24,7 @@ import (
 //
 //	Model + Gang --demandOf--> demand   whether there is room now, soon, or once some are gone
 //	demand + surplus -> selection       which of the surplus gives way
+//	demand + Answer --> bottleneck      whose surplus holds what the gang lacks
 //	Model --clone--> simulation         workers are placed and leave in thought, and the model stays as it is
 //
 //	Gang --compile--> ask {nodes, amounts, rules} --countFitting over the vectors of its nodes--> Answer
@@ -48,7 +49,7 @@ type Model struct {
 	departing []*Pod
 	// claimed is surplus that leaves for some gang already, so that it is not chosen again.
 	claimed map[types.UID]bool
-	// held caches the answers of listHolders.
+	// held caches the holders of bottlenecks.
 	held map[string][]Holder
 	// ceilings caches the answers of CeilingFor; nil until the first.
 	ceilings *ceilings

@@ -91,7 +91,7 @@ func (r *Review) Decide() (map[types.NamespacedName]Verdict, Promises, time.Dura
 	for i, g := range r.ordered {
 		v := Verdict{Place: int32(i + 1), Waiting: int32(len(r.ordered)), Answer: r.Ask(g), Model: g.Model}
 		if !v.Answer.Fits && v.Answer.Leaving == nil {
-			v.Holders = r.listHolders(g, &v.Answer)
+			v.Holders = r.bottleneckOf(g, &v.Answer).holders()
 		}
 		verdicts[g.Job] = v
 	}
