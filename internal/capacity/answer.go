@@ -144,7 +144,7 @@ func (m *Model) FindVictims(g *Gang, yields func(types.NamespacedName) bool) []S
 		return nil
 	}
 	if in, free := m.confined(g); !free {
-		return m.fewestIn(in, func(on *Gang) []Surplus { return m.FindVictims(on, yields) })
+		return fewestIn(in, func(on *Gang) []Surplus { return m.FindVictims(on, yields) })
 	}
 	return surplusOf(m.selectionFor(g, m.rankSurplus(g, yields)).wholeSteps())
 }

@@ -89,26 +89,6 @@ func (g *Gang) variants() iter.Seq[*Gang] {
 	}
 }
 
-// chooseModels writes into the verdicts on which model of accelerator each gang should wait: its own if it fits there, else the
-// first other on which it fits, else its own.
-func (m *Model) chooseModels(waiting []*Gang, verdicts map[types.NamespacedName]Verdict) {
-	if !slices.ContainsFunc(waiting, func(g *Gang) bool { return len(g.Others) > 0 }) {
-		return
-	}
-	// Each gang takes its room before the next is asked, so that not all of them move to the same nodes.
-	rest := m.clone()
-	for _, g := range waiting {
-		for on := range g.variants() {
-			if rest.placeIfFits(on) {
-				v := verdicts[g.Job]
-				v.Model = on.Model
-				verdicts[g.Job] = v
-				break
-			}
-		}
-	}
-}
-
 // overlay is a vector of the nodes from which placed workers are subtracted. It copies only the nodes that change.
 type overlay struct {
 	below func(*node) []int64

@@ -18,7 +18,7 @@ type avoided struct {
 }
 
 // addAvoids notes what a pod on a node keeps out.
-func (m *Model) addAvoids(p *Pod) {
+func (m *inventory) addAvoids(p *Pod) {
 	if p.Kin == nil || len(p.Kin.Apart) == 0 {
 		return
 	}

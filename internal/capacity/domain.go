@@ -122,11 +122,11 @@ func (a *Answer) isBetter(than *Answer) bool {
 
 // roomiest is the gang in the HyperNode in which n of its workers have room, the lowest tier first, or else in that
 // with room for the most; nil if it may be in none.
-func (m *Model) roomiest(in []*Gang, n int32, by view) *Gang {
+func (s simulation) roomiest(in []*Gang, n int32, by view) *Gang {
 	var best *Gang
 	most := int32(-1)
 	for _, on := range in {
-		room := min(m.demandOf(on).roomBy(by), n)
+		room := min(s.demandOf(on).roomBy(by), n)
 		if room > most {
 			best, most = on, room
 		}
@@ -135,7 +135,7 @@ func (m *Model) roomiest(in []*Gang, n int32, by view) *Gang {
 }
 
 // fewestIn are the fewest victims with which the gang fits in one of the HyperNodes.
-func (m *Model) fewestIn(in []*Gang, victims func(*Gang) []Surplus) []Surplus {
+func fewestIn(in []*Gang, victims func(*Gang) []Surplus) []Surplus {
 	var best []Surplus
 	fewest := math.MaxInt
 	for _, on := range in {

@@ -115,7 +115,7 @@ func (r *Review) tellPromises(verdicts map[types.NamespacedName]Verdict) {
 		for _, s := range p.Victims {
 			r.claimed[s.UID] = true
 		}
-		for _, s := range r.mustLeave(p, g, r.docket.yieldsTo(g)) {
+		for _, s := range r.mustLeave(p, g) {
 			tell(s.Job, func(v *Verdict) { v.GiveUp, v.To = append(v.GiveUp, s.UID), p.For })
 		}
 	}
@@ -137,14 +137,14 @@ func (r *Review) tellPromises(verdicts map[types.NamespacedName]Verdict) {
 
 // mustLeave lists the surplus that must leave for the promise: the victims that still hold a place, and waiting surplus of the
 // queues involved.
-func (m *Model) mustLeave(p *Promise, g *Gang, yields func(types.NamespacedName) bool) []Surplus {
+func (r *Review) mustLeave(p *Promise, g *Gang) []Surplus {
 	// Victims leave one after another. Waiting surplus would take each place as it becomes free, but the gang needs all of them.
-	queues := []string{g.Queue}
-	all := m.stillPlaced(p.Victims)
+	queues, yields := []string{g.Queue}, r.docket.yieldsTo(g)
+	all := r.stillPlaced(p.Victims)
 	for _, v := range p.Victims {
 		queues = append(queues, v.queue)
 	}
-	for _, pod := range m.pending {
+	for _, pod := range r.pending {
 		if slices.Contains(queues, pod.Queue) && yields(pod.Surplus.Job) {
 			all = append(all, *pod.Surplus)
 		}

@@ -39,29 +39,21 @@ func (m *Model) MeasurePieces(devices []Device, waiting []*Gang) []Pieces {
 	if len(devices) == 0 || len(waiting) == 0 {
 		return nil
 	}
-	on := make([]int, len(m.nodes))
-	free := make([]float64, len(devices))
-	for i := range m.nodes {
-		n := &m.nodes[i]
-		on[i] = slices.IndexFunc(devices, func(d Device) bool { return d.isOn(n) })
-		if on[i] >= 0 {
-			free[on[i]] += m.measure(n, devices[on[i]].Resource, m.freeOn(n))
-		}
-	}
+	s := m.newSurvey(devices)
 	found := map[string][]Pieces{}
-	for _, d := range m.drawnFrom(waiting) {
+	for _, d := range s.drawnFrom(waiting) {
 		of := found[d.Queue]
 		if of == nil {
 			of = make([]Pieces, len(devices))
 			found[d.Queue] = of
 		}
-		m.addUse(of, devices, on, free, &d)
+		s.addUse(of, &d)
 	}
 	var all []Pieces
 	for queue, of := range found {
 		for i := range of {
 			if p := &of[i]; p.Weight > 0 {
-				p.Queue, p.Device, p.Free = queue, devices[i], free[i]
+				p.Queue, p.Device, p.Free = queue, devices[i], s.amounts[i]
 				p.Unusable /= p.Weight
 				all = append(all, *p)
 			}
@@ -71,8 +63,30 @@ func (m *Model) MeasurePieces(devices []Device, waiting []*Gang) []Pieces {
 	return all
 }
 
+// survey measures devices for the gangs that wait.
+type survey struct {
+	*Model
+	devices []Device
+	// on is which of the devices each node has, by the node's number; -1 for none of them.
+	on []int
+	// amounts are how much of each device is free.
+	amounts []float64
+}
+
+func (m *Model) newSurvey(devices []Device) *survey {
+	s := &survey{Model: m, devices: devices, on: make([]int, len(m.nodes)), amounts: make([]float64, len(devices))}
+	for i := range m.nodes {
+		n := &m.nodes[i]
+		s.on[i] = slices.IndexFunc(devices, func(d Device) bool { return d.isOn(n) })
+		if device := s.on[i]; device >= 0 {
+			s.amounts[device] += m.measure(n, devices[device].Resource, m.freeOn(n))
+		}
+	}
+	return s
+}
+
 // drawnFrom lists the different gangs among those that wait, the most frequent first, each with its number as its weight.
-func (m *Model) drawnFrom(waiting []*Gang) []Drawn {
+func (s *survey) drawnFrom(waiting []*Gang) []Drawn {
 	type kind struct {
 		queue, worker string
 		workers       int32
@@ -83,7 +97,7 @@ func (m *Model) drawnFrom(waiting []*Gang) []Drawn {
 		if g.beyondModel() != "" {
 			continue
 		}
-		k := kind{queue: g.Queue, worker: m.compile(&g.Shape).worker, workers: g.Workers, within: math.MaxInt}
+		k := kind{queue: g.Queue, worker: s.compile(&g.Shape).worker, workers: g.Workers, within: math.MaxInt}
 		if g.Within != nil {
 			k.within = *g.Within
 		}
@@ -100,37 +114,36 @@ func (m *Model) drawnFrom(waiting []*Gang) []Drawn {
 	return all[:min(len(all), mostDrawn)]
 }
 
-// addUse adds to the sums of a queue what a gang cannot use of each device that it may have. on is which device each node has,
-// free how much of each is free.
-func (m *Model) addUse(of []Pieces, devices []Device, on []int, free []float64, d *Drawn) {
-	a := m.compile(&d.Shape)
-	fits := slices.ContainsFunc(m.places(&d.Gang), func(g *Gang) bool {
-		return m.demandOf(g).roomBy(m.freeView()) >= g.Workers
+// addUse adds to the sums of a queue what a gang cannot use of each device that it may have.
+func (s *survey) addUse(of []Pieces, d *Drawn) {
+	a := s.compile(&d.Shape)
+	fits := slices.ContainsFunc(s.places(&d.Gang), func(g *Gang) bool {
+		return s.demandOf(g).roomBy(s.freeView()) >= g.Workers
 	})
-	usable, may := make([]float64, len(devices)), make([]bool, len(devices))
-	for i, here := range m.eachRoom(a) {
+	usable, may := make([]float64, len(s.devices)), make([]bool, len(s.devices))
+	for i, here := range s.eachRoom(a) {
 		n := a.nodes[i]
-		device := on[n.number]
+		device := s.on[n.number]
 		if device < 0 {
 			continue
 		}
-		resource := devices[device].Resource
+		resource := s.devices[device].Resource
 		each := d.Shape.Requests[resource]
 		if each <= 0 {
 			continue
 		}
 		may[device] = true
 		if fits {
-			usable[device] += m.taken(a, n, here, each, resource)
+			usable[device] += s.taken(a, n, here, each, resource)
 		}
 	}
-	for i := range devices {
+	for i := range s.devices {
 		if !may[i] {
 			continue
 		}
 		of[i].Weight += d.Weight
-		if free[i] > 0 {
-			of[i].Unusable += d.Weight * (1 - min(1, usable[i]/free[i]))
+		if s.amounts[i] > 0 {
+			of[i].Unusable += d.Weight * (1 - min(1, usable[i]/s.amounts[i]))
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (m *Model) ReviewClaims(d Docket, now time.Time) *Review {
 		if p != nil && !p.Free.IsZero() {
 			left := d.PlacementTimeout - now.Sub(p.Free)
 			if left <= 0 {
-				r.endClaim(Ended{Promise: *p, At: now, Times: 1, terms: m.termsOf(g), taken: p.wasMade() && !m.fitsNow(g)})
+				r.endClaim(Ended{Promise: *p, At: now, Times: 1, terms: r.termsOf(g), taken: p.wasMade() && !m.fitsNow(g)})
 				continue
 			}
 			r.reviewIn(left)
@@ -296,8 +296,8 @@ func (r *Review) wouldServe(p *Promise, g *Gang) bool {
 }
 
 // isBeingMade is true while some of those who leave for the gang still hold their places.
-func (m *Model) isBeingMade(p *Promise) bool {
-	return len(m.stillPlaced(p.Victims)) > 0 || slices.ContainsFunc(p.Stopped, func(h Holder) bool { return m.holding[h.Job] > 0 })
+func (r *Review) isBeingMade(p *Promise) bool {
+	return len(r.stillPlaced(p.Victims)) > 0 || slices.ContainsFunc(p.Stopped, func(h Holder) bool { return r.holding[h.Job] > 0 })
 }
 
 // endClaim records an ended claim, and counts how often the gang's claims have ended in a row.
@@ -332,17 +332,17 @@ func findEnded(all []Ended, job types.NamespacedName) *Ended {
 }
 
 // termsOf is a hash that changes when the gang's pods, its Queue, or a node that takes its workers change.
-func (m *Model) termsOf(g *Gang) uint64 {
+func (r *Review) termsOf(g *Gang) uint64 {
 	h := fnv.New64a()
 	for _, uid := range g.Pods {
 		writeWord(h, string(uid))
 	}
-	q := m.queues[g.Queue]
+	q := r.queues[g.Queue]
 	// The number of workers goes under a name that no resource has.
 	for _, amounts := range []Amounts{q.Guarantee, q.Deserved, q.Capability, {"": int64(g.Workers)}} {
 		writeAmounts(h, amounts)
 	}
-	return h.Sum64() + m.fingerprint(g)
+	return h.Sum64() + r.fingerprint(g)
 }
 
 // fingerprint is a hash that changes when a node that takes the gang's workers comes, goes, or changes its size. Labels count
@@ -403,12 +403,12 @@ func writeAmounts(h writer, amounts Amounts) {
 }
 
 // stillPlaced are those of the victims that still hold a place.
-func (m *Model) stillPlaced(victims []Surplus) []Surplus {
+func (r *Review) stillPlaced(victims []Surplus) []Surplus {
 	if len(victims) == 0 {
 		return nil
 	}
 	var still []Surplus
-	placed := m.placed()
+	placed := r.placed()
 	for _, v := range victims {
 		if s := placed[v.UID]; s != nil {
 			still = append(still, *s)

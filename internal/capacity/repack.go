@@ -179,11 +179,11 @@ func (s *repacker) seatElsewhere(g *Gang, chosen []*Pod) (moves []Move, asks []*
 
 // tightest is the node on which the fewest such workers have room, but one has; nil for none. So a move breaks up no node that is
 // empty while another would do.
-func (m *Model) tightest(a *ask) *node {
+func (s simulation) tightest(a *ask) *node {
 	var best *node
-	least, by := int32(math.MaxInt32), m.freeView()
+	least, by := int32(math.MaxInt32), s.freeView()
 	for _, n := range a.nodes {
-		if room := m.roomOn(a, n, by, math.MaxInt32); room > 0 && (best == nil || room < least) {
+		if room := s.roomOn(a, n, by, math.MaxInt32); room > 0 && (best == nil || room < least) {
 			best, least = n, room
 			if room == 1 {
 				break

@@ -95,11 +95,31 @@ func (r *Review) Decide() (map[types.NamespacedName]Verdict, Promises, time.Dura
 		}
 		verdicts[g.Job] = v
 	}
-	r.chooseModels(r.claiming, verdicts)
+	r.chooseModels(verdicts)
 	r.tellMoves(verdicts)
 	r.makeRoomFor()
 	r.tellPromises(verdicts)
 	return verdicts, r.next, r.again
+}
+
+// chooseModels writes into the verdicts on which model of accelerator each claiming gang should wait: its own if it fits there,
+// else the first other on which it fits, else its own.
+func (r *Review) chooseModels(verdicts map[types.NamespacedName]Verdict) {
+	if !slices.ContainsFunc(r.claiming, func(g *Gang) bool { return len(g.Others) > 0 }) {
+		return
+	}
+	// Each gang takes its room before the next is asked, so that not all of them move to the same nodes.
+	rest := r.clone()
+	for _, g := range r.claiming {
+		for on := range g.variants() {
+			if rest.placeIfFits(on) {
+				v := verdicts[g.Job]
+				v.Model = on.Model
+				verdicts[g.Job] = v
+				break
+			}
+		}
+	}
 }
 
 // holdersOf counts victims by job, in the order of each job's first victim.
