@@ -56,7 +56,7 @@ func (m *Model) Ask(g *Gang) Answer {
 	answer := Answer{Free: d.sumVectors(false), Nodes: len(d.worker.nodes), Ruled: m.isRuled(g)}
 	limit, fitting := answer.Free, d.exactRoom()
 	// Whether it fits depends on the domain in which the scheduler begins.
-	if fitting < g.Workers && m.mostTogether(d.worker, m.freeView()) >= int64(g.Workers) {
+	if fitting < g.Workers && m.seatingOf(d.worker, m.freeView()).mostTogether() >= int64(g.Workers) {
 		return Answer{Unknown: OneDomain}
 	}
 	left, headroom := m.headroom(g)

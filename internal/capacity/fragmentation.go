@@ -80,7 +80,7 @@ func (m *inventory) measure(n *node, resource corev1.ResourceName, vector []int6
 // eachRoom is how many workers fit on each node of an ask by what is free, if no others are placed.
 func (m *inventory) eachRoom(a *ask) []int64 {
 	if a.rules != nil {
-		return m.seats(a, m.freeView())
+		return m.seatingOf(a, m.freeView()).seats()
 	}
 	rooms := make([]int64, len(a.nodes))
 	for i, n := range a.nodes {

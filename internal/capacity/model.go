@@ -22,12 +22,16 @@ import (
 //	                  occupancy   free, soon, surplus of each node                         a clone that writes has its own
 //	                  quotas      limits, shares and what is allocated of each queue       each clone has its own
 //
-//	Model + Gang --demandOf--> demand   whether there is room now, soon, or once some are gone
-//	demand + surplus -> selection       which of the surplus gives way
-//	demand + Answer --> bottleneck      whose surplus holds what the gang lacks
-//	Model --clone--> simulation         workers are placed and leave in thought, and the model stays as it is
-//
 //	Gang --compile--> ask {nodes, amounts, rules} --countFitting over the vectors of its nodes--> Answer
+//
+// What asks more than one question of the same holds it:
+//
+//	demand       model + gang           whether there is room now, soon, or once some are gone
+//	selection    demand + surplus       which of the surplus gives way
+//	bottleneck   demand + Answer        whose surplus holds what the gang lacks
+//	seating      ask + rules + view     on which nodes workers with rules about other pods have room
+//	survey       model + devices        how much of what is free waiting gangs cannot use
+//	simulation   a copy of the model    workers are placed and leave in thought, and the model stays as it is
 
 // Model answers questions about one snapshot; the package comment draws what it keeps for each node. It caches which nodes take
 // which workers, so it is not for concurrent use.

@@ -56,7 +56,7 @@ func (s simulation) seatWorkers(g *Gang, n int32, by view, place func(*ask, *Kin
 		n--
 	}
 	if a.rules != nil {
-		for i, here := range s.seats(a, by) {
+		for i, here := range s.seatingOf(a, by).seats() {
 			if here = min(here, int64(n)); here > 0 {
 				place(a, g.Shape.Kin, a.nodes[i], int32(here))
 				n -= int32(here)
