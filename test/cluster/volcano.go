@@ -38,30 +38,35 @@ var (
 // InstallVolcano adds Volcano to a cluster that was started without: its
 // resource definitions, webhooks, scheduler and controllers. It returns when the
 // webhooks answer and the Queue default is Open.
-func (c *Cluster) InstallVolcano(ctx context.Context) error {
-	objects, err := c.volcanoObjects()
+func (c *Cluster) InstallVolcano(ctx context.Context) error { return volcano{c}.install(ctx) }
+
+// volcano is a cluster while Volcano is installed and started on it.
+type volcano struct{ *Cluster }
+
+func (v volcano) install(ctx context.Context) error {
+	objects, err := v.objects()
 	if err != nil {
 		return err
 	}
 	// Definitions first: a missing one blocks the caches of all three programs.
-	if err := c.InstallDefinitions(ctx, objects["CustomResourceDefinition"]); err != nil {
+	if err := v.InstallDefinitions(ctx, objects["CustomResourceDefinition"]); err != nil {
 		return err
 	}
 	namespace := applycorev1.Namespace(volcanoNamespace)
-	if _, err := c.client.CoreV1().Namespaces().Apply(ctx, namespace, applyOptions); err != nil {
+	if _, err := v.client.CoreV1().Namespaces().Apply(ctx, namespace, applyOptions); err != nil {
 		return err
 	}
-	conf, err := os.ReadFile(c.options.SchedulerConf)
+	conf, err := os.ReadFile(v.options.SchedulerConf)
 	if err != nil {
 		return err
 	}
-	if err := c.SetSchedulerConf(ctx, string(conf)); err != nil {
+	if err := v.SetSchedulerConf(ctx, string(conf)); err != nil {
 		return err
 	}
 	webhooks := slices.Concat(objects["MutatingWebhookConfiguration"], objects["ValidatingWebhookConfiguration"])
 	return parallel(ctx,
-		func(ctx context.Context) error { return c.startWebhooks(ctx, webhooks) },
-		c.startScheduling,
+		func(ctx context.Context) error { return v.startWebhooks(ctx, webhooks) },
+		v.startScheduling,
 	)
 }
 
@@ -82,9 +87,9 @@ func (c *Cluster) schedulerConfPath() string {
 	return filepath.Join(c.state.path, schedulerConfKey)
 }
 
-// volcanoObjects returns the objects of Volcano's own installation by kind.
-func (c *Cluster) volcanoObjects() (map[string][]*unstructured.Unstructured, error) {
-	objects, err := c.parts[volcanoPart.name].Objects(volcanoManifest)
+// objects returns the objects of Volcano's own installation by kind.
+func (v volcano) objects() (map[string][]*unstructured.Unstructured, error) {
+	objects, err := v.parts[volcanoPart.name].Objects(volcanoManifest)
 	byKind := map[string][]*unstructured.Unstructured{}
 	for _, o := range objects {
 		byKind[o.GetKind()] = append(byKind[o.GetKind()], o)
@@ -134,44 +139,44 @@ func (c *Cluster) InstallDefinitions(ctx context.Context, definitions []*unstruc
 
 // startWebhooks registers Volcano's admission webhooks, starts the program that
 // serves them and waits until the API server asks it.
-func (c *Cluster) startWebhooks(ctx context.Context, configurations []*unstructured.Unstructured) error {
-	kubeconfig, err := c.WriteKubeconfig(webhookUser)
+func (v volcano) startWebhooks(ctx context.Context, configurations []*unstructured.Unstructured) error {
+	kubeconfig, err := v.WriteKubeconfig(webhookUser)
 	if err != nil {
 		return err
 	}
-	p, err := c.startServer(ctx, Server{
+	p, err := v.startServer(ctx, Server{
 		Name:    "vc-webhook-manager",
-		Program: c.parts[volcanoPart.name].Program("vc-webhook-manager"),
+		Program: v.parts[volcanoPart.name].Program("vc-webhook-manager"),
 		Ports:   1,
 		Prepare: func(ctx context.Context, ports []int) ([]string, error) {
 			url := "https://" + Address(ports[0])
-			pointed, paths := c.webhooksAt(url, configurations)
+			pointed, paths := v.webhooksAt(url, configurations)
 			return []string{
 				"--kubeconfig=" + kubeconfig,
 				"--enabled-admission=" + strings.Join(paths, ","),
 				"--webhook-url=" + url,
 				"--listen-address=127.0.0.1",
 				"--port=" + strconv.Itoa(ports[0]),
-				"--tls-cert-file=" + c.keys.webhookCert,
-				"--tls-private-key-file=" + c.keys.webhookKey,
-				"--ca-cert-file=" + c.keys.ca,
-			}, c.Apply(ctx, pointed)
+				"--tls-cert-file=" + v.keys.webhookCert,
+				"--tls-private-key-file=" + v.keys.webhookKey,
+				"--ca-cert-file=" + v.keys.ca,
+			}, v.Apply(ctx, pointed)
 		},
-		Ready: c.webhooksAnswer,
+		Ready: v.webhooksAnswer,
 	})
 	if err == nil {
-		c.addClient(p)
+		v.addClient(p)
 	}
 	return err
 }
 
 // webhooksAt returns copies of the configurations that call url instead of a
 // Service, and the paths they call.
-func (c *Cluster) webhooksAt(url string, configurations []*unstructured.Unstructured) (
+func (v volcano) webhooksAt(url string, configurations []*unstructured.Unstructured) (
 	pointed []*unstructured.Unstructured, paths []string) {
 	for _, o := range configurations {
 		o = o.DeepCopy()
-		paths = append(paths, PointWebhooks(o, url, c.authority.pem)...)
+		paths = append(paths, PointWebhooks(o, url, v.authority.pem)...)
 		pointed = append(pointed, o)
 	}
 	return pointed, paths
@@ -196,14 +201,14 @@ func PointWebhooks(configuration *unstructured.Unstructured, url string, authori
 }
 
 // webhooksAnswer tries a Queue: Volcano's webhook sets its field reclaimable.
-func (c *Cluster) webhooksAnswer(ctx context.Context) error {
+func (v volcano) webhooksAnswer(ctx context.Context) error {
 	probe := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": queues.GroupVersion().String(),
 		"kind":       "Queue",
 		"metadata":   map[string]any{"name": "webhook-probe"},
 		"spec":       map[string]any{},
 	}}
-	answer, err := c.dynamic.Resource(queues).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	answer, err := v.dynamic.Resource(queues).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		return err
 	}
@@ -215,39 +220,39 @@ func (c *Cluster) webhooksAnswer(ctx context.Context) error {
 
 // startScheduling starts Volcano's scheduler, which makes the Queue default, and
 // its controllers, without which that Queue never becomes Open.
-func (c *Cluster) startScheduling(ctx context.Context) error {
+func (v volcano) startScheduling(ctx context.Context) error {
 	var limits []string
-	if qps := strconv.Itoa(c.options.ClientQPS); c.options.ClientQPS > 0 {
+	if qps := strconv.Itoa(v.options.ClientQPS); v.options.ClientQPS > 0 {
 		limits = []string{"--kube-api-qps=" + qps, "--kube-api-burst=" + qps}
 	}
-	controllers, err := c.startClient(volcanoPart, "vc-controller-manager", controllersUser, append(limits,
+	controllers, err := v.startClient(volcanoPart, "vc-controller-manager", controllersUser, append(limits,
 		"--leader-elect=false",
 		"--enable-healthz=false",
 	)...)
 	if err != nil {
 		return err
 	}
-	if c.options.NoScheduler {
-		return c.makeDefaultQueue(ctx, controllers)
+	if v.options.NoScheduler {
+		return v.makeDefaultQueue(ctx, controllers)
 	}
-	scheduler, err := c.startClient(volcanoPart, "vc-scheduler", schedulerUser, append(limits,
-		"--scheduler-conf="+c.schedulerConfPath(),
+	scheduler, err := v.startClient(volcanoPart, "vc-scheduler", schedulerUser, append(limits,
+		"--scheduler-conf="+v.schedulerConfPath(),
 		"--disable-default-scheduler-config", // a mistake in the file ends the scheduler instead of being hidden
-		"--schedule-period="+c.options.SchedulePeriod.String(),
+		"--schedule-period="+v.options.SchedulePeriod.String(),
 		"--leader-elect=false",
 		"--enable-healthz=false",
 	)...)
 	if err != nil {
 		return err
 	}
-	if err := c.awaitDefaultQueue(ctx, scheduler, controllers); err != nil {
+	if err := v.awaitDefaultQueue(ctx, scheduler, controllers); err != nil {
 		return err
 	}
-	return c.probeScheduler(ctx, scheduler)
+	return v.probeScheduler(ctx, scheduler)
 }
 
 // makeDefaultQueue does what the scheduler does when it starts.
-func (c *Cluster) makeDefaultQueue(ctx context.Context, controllers *Process) error {
+func (v volcano) makeDefaultQueue(ctx context.Context, controllers *Process) error {
 	queue := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": queues.GroupVersion().String(),
 		"kind":       "Queue",
@@ -255,18 +260,18 @@ func (c *Cluster) makeDefaultQueue(ctx context.Context, controllers *Process) er
 		"spec":       map[string]any{"weight": int64(1), "reclaimable": true},
 	}}
 	// Volcano's webhooks may not answer yet.
-	err := c.WaitFor(ctx, "the Queue default", func(ctx context.Context) error {
-		return c.Apply(ctx, []*unstructured.Unstructured{queue})
+	err := v.WaitFor(ctx, "the Queue default", func(ctx context.Context) error {
+		return v.Apply(ctx, []*unstructured.Unstructured{queue})
 	}, controllers)
 	if err != nil {
 		return err
 	}
-	return c.awaitDefaultQueue(ctx, controllers)
+	return v.awaitDefaultQueue(ctx, controllers)
 }
 
-func (c *Cluster) awaitDefaultQueue(ctx context.Context, needs ...*Process) error {
-	return c.WaitFor(ctx, "the Queue default to be Open", func(ctx context.Context) error {
-		queue, err := c.dynamic.Resource(queues).Get(ctx, "default", metav1.GetOptions{})
+func (v volcano) awaitDefaultQueue(ctx context.Context, needs ...*Process) error {
+	return v.WaitFor(ctx, "the Queue default to be Open", func(ctx context.Context) error {
+		queue, err := v.dynamic.Resource(queues).Get(ctx, "default", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -279,9 +284,9 @@ func (c *Cluster) awaitDefaultQueue(ctx context.Context, needs ...*Process) erro
 
 // probeScheduler waits until the scheduler admits a PodGroup. It makes the Queue
 // default before it has read its configuration, so that Queue proves nothing.
-func (c *Cluster) probeScheduler(ctx context.Context, scheduler *Process) error {
+func (v volcano) probeScheduler(ctx context.Context, scheduler *Process) error {
 	const name = "scheduler-probe"
-	groups := c.dynamic.Resource(podGroups).Namespace(volcanoNamespace)
+	groups := v.dynamic.Resource(podGroups).Namespace(volcanoNamespace)
 	probe := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": podGroups.GroupVersion().String(),
 		"kind":       "PodGroup",
@@ -291,7 +296,7 @@ func (c *Cluster) probeScheduler(ctx context.Context, scheduler *Process) error 
 	if _, err := groups.Create(ctx, probe, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	err := c.WaitFor(ctx, "Volcano's scheduler to work", func(ctx context.Context) error {
+	err := v.WaitFor(ctx, "Volcano's scheduler to work", func(ctx context.Context) error {
 		group, err := groups.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
