@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,13 +32,6 @@ func (s *Scenario) NewQueueNamed(name string, spec schedulingv1beta1.QueueSpec) 
 func (s *Scenario) UseQueue(queue *schedulingv1beta1.Queue) {
 	s.t.Helper()
 	s.Annotate(schedulingv1beta1.QueueNameAnnotationKey, queue.Name)
-}
-
-// Annotate sets an annotation of the namespace.
-func (s *Scenario) Annotate(key, value string) {
-	s.t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
-	s.Patch(namespace, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, inJSON(value)))
 }
 
 func (s *Scenario) awaitQueue(queue *schedulingv1beta1.Queue, states ...schedulingv1beta1.QueueState) {

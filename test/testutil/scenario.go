@@ -33,14 +33,10 @@ type TB interface {
 // Scenario is a namespace, and a pool of nodes for it alone, until the test ends. Its methods fail the test when a request
 // fails, except those that return an error, which are for gomega's Eventually.
 type Scenario struct {
-	*World
-	// Namespace is also the name of the pool.
-	Namespace string
+	workers
 	// Audit has the requests that concern the namespace.
 	Audit *Audit
 
-	t     TB
-	ctx   context.Context
 	nodes []*corev1.Node
 	// further objects outside the namespace, removed at the end
 	further []client.Object
@@ -49,7 +45,7 @@ type Scenario struct {
 // NewScenario makes a namespace whose name begins with name, and a node for each number of GPUs.
 func (w *World) NewScenario(t TB, name string, gpus ...int64) *Scenario {
 	t.Helper()
-	s := &Scenario{World: w, t: t, ctx: t.Context()}
+	s := &Scenario{workers: workers{admin{World: w, t: t, ctx: t.Context()}}}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-"}}
 	s.must(w.Client.Create(s.ctx, namespace), "create a namespace")
 	s.Namespace = namespace.Name
@@ -74,17 +70,6 @@ func (s *Scenario) awaitServiceAccount() {
 	s.must(err, "wait for the service account default")
 }
 
-func (s *Scenario) must(err error, doing string) {
-	s.t.Helper()
-	if err != nil {
-		s.t.Fatalf("cannot %s: %v", doing, err)
-	}
-}
-
-func (s *Scenario) key(name string) client.ObjectKey {
-	return client.ObjectKey{Namespace: s.Namespace, Name: name}
-}
-
 // AddNode adds a node to the pool and returns its name.
 func (s *Scenario) AddNode(gpus int64) string {
 	s.t.Helper()
@@ -93,9 +78,6 @@ func (s *Scenario) AddNode(gpus int64) string {
 	s.must(s.World.AddNode(s.ctx, node), "add a node")
 	return node.Name
 }
-
-// Context ends with the test.
-func (s *Scenario) Context() context.Context { return s.ctx }
 
 // Node is the name of the i-th node that was added.
 func (s *Scenario) Node(i int) string { return s.nodes[i].Name }
@@ -113,38 +95,10 @@ func (s *Scenario) Submit(jobs ...*JobBuilder) {
 	}
 }
 
-// Create creates objects, as a user with every right.
-func (s *Scenario) Create(objects ...client.Object) {
-	s.t.Helper()
-	for _, o := range objects {
-		s.must(s.Client.Create(s.ctx, o), fmt.Sprintf("create %T %s", o, o.GetName()))
-	}
-}
-
-// Delete deletes an object and its dependents.
-func (s *Scenario) Delete(o client.Object) {
-	s.t.Helper()
-	err := s.Client.Delete(s.ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	s.must(err, fmt.Sprintf("delete %T %s", o, o.GetName()))
-}
-
 // DeleteJob deletes a job.
 func (s *Scenario) DeleteJob(name string) {
 	s.t.Helper()
 	s.Delete(&v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}})
-}
-
-// Patch merges JSON into an object.
-func (s *Scenario) Patch(o client.Object, json string) {
-	s.t.Helper()
-	s.must(s.Client.Patch(s.ctx, o, mergePatch(json)), fmt.Sprintf("patch %T %s", o, o.GetName()))
-}
-
-// Join gives the namespace to a team, whose profile chooses it by its label.
-func (s *Scenario) Join(team string) {
-	s.t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
-	s.Patch(namespace, fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, TeamLabel, team))
 }
 
 // PodsByRank are the pods of the scenario that are not leaving, by the rank that each has.
@@ -158,13 +112,6 @@ func (s *Scenario) PodsByRank(rank func(*corev1.Pod) int) (map[int]*corev1.Pod, 
 		}
 	}
 	return byRank, err
-}
-
-// Get reads an object that must be there.
-func Get[T client.Object](s *Scenario, o T, name string) T {
-	s.t.Helper()
-	s.must(s.Client.Get(s.ctx, s.key(name), o), fmt.Sprintf("read %T %s", o, name))
-	return o
 }
 
 // Fetch returns a function that reads a job, for Eventually and Consistently.

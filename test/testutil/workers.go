@@ -17,13 +17,16 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
+// workers are the pods of the jobs in a namespace, as kubelets, schedulers and users deal with them.
+type workers struct{ admin }
+
 // WorkerName is the name of worker i's pod.
 func WorkerName(job string, i int) string { return job + "-worker-" + strconv.Itoa(i) }
 
 // Pods lists every pod of a job's name, by index, those of an earlier job and those that are leaving included.
-func (s *Scenario) Pods(job string) ([]corev1.Pod, error) {
+func (w *workers) Pods(job string) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
-	err := s.Client.List(s.ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelJob: job})
+	err := w.Client.List(w.ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{v1alpha1.LabelJob: job})
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return cmp.Compare(indexOf(&a), indexOf(&b)) })
 	return list.Items, err
 }
@@ -38,9 +41,9 @@ func indexOf(pod *corev1.Pod) int {
 
 // Workers returns a function that lists the indices of the job's workers that the conditions hold for, for Eventually and
 // Consistently. Pods that are leaving do not count.
-func (s *Scenario) Workers(job string, conditions ...func(*corev1.Pod) bool) func() ([]int, error) {
+func (w *workers) Workers(job string, conditions ...func(*corev1.Pod) bool) func() ([]int, error) {
 	return func() ([]int, error) {
-		pods, err := s.Pods(job)
+		pods, err := w.Pods(job)
 		indices := []int{}
 		for i := range pods {
 			p := &pods[i]
@@ -62,10 +65,10 @@ func Bound(p *corev1.Pod) bool { return p.Spec.NodeName != "" }
 func Waiting(p *corev1.Pod) bool { return !Bound(p) }
 
 // UIDs returns the UIDs of the job's workers that are not leaving, by index: who keeps its UID was not created anew.
-func (s *Scenario) UIDs(job string) map[int]types.UID {
-	s.t.Helper()
-	pods, err := s.Pods(job)
-	s.must(err, "list the pods of "+job)
+func (w *workers) UIDs(job string) map[int]types.UID {
+	w.t.Helper()
+	pods, err := w.Pods(job)
+	w.must(err, "list the pods of "+job)
 	uids := map[int]types.UID{}
 	for i := range pods {
 		if pods[i].DeletionTimestamp == nil {
@@ -76,75 +79,75 @@ func (s *Scenario) UIDs(job string) map[int]types.UID {
 }
 
 // Worker reads worker i's pod.
-func (s *Scenario) Worker(job string, i int) *corev1.Pod {
-	s.t.Helper()
-	return Get(s, &corev1.Pod{}, WorkerName(job, i))
+func (w *workers) Worker(job string, i int) *corev1.Pod {
+	w.t.Helper()
+	return get(&w.admin, &corev1.Pod{}, WorkerName(job, i))
 }
 
 // DeleteWorker deletes worker i's pod, as a user does.
-func (s *Scenario) DeleteWorker(job string, i int) {
-	s.t.Helper()
-	s.Delete(s.pod(job, i))
+func (w *workers) DeleteWorker(job string, i int) {
+	w.t.Helper()
+	w.Delete(w.pod(job, i))
 }
 
 // Evict evicts worker i's pod, as a drain or a scheduler does: with a condition that says so, and then a deletion.
-func (s *Scenario) Evict(job string, i int) {
-	s.t.Helper()
-	pod := s.Worker(job, i)
-	s.announce(pod, corev1.PodReasonPreemptionByScheduler)
-	s.Delete(pod)
+func (w *workers) Evict(job string, i int) {
+	w.t.Helper()
+	pod := w.Worker(job, i)
+	w.announce(pod, corev1.PodReasonPreemptionByScheduler)
+	w.Delete(pod)
 }
 
 // announce writes on a pod why it is about to be deleted.
-func (s *Scenario) announce(pod *corev1.Pod, reason string) {
-	s.t.Helper()
+func (w *workers) announce(pod *corev1.Pod, reason string) {
+	w.t.Helper()
 	// Without a time, Kubernetes would take the announcement for one that came to nothing long ago, and take it back.
 	patch := client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil,
 		`{"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":%q,"lastTransitionTime":%q}]}}`,
 		reason, time.Now().UTC().Format(time.RFC3339)))
-	s.must(s.Client.Status().Patch(s.ctx, pod, patch), "announce the end of "+pod.Name)
+	w.must(w.Client.Status().Patch(w.ctx, pod, patch), "announce the end of "+pod.Name)
 }
 
 // holder is a finalizer that keeps a deleted pod's object, as one who collects logs does.
 const holder = "tideline.io/test-held"
 
 // Hold keeps the object of worker i's pod from going before Release, even if the pod is deleted.
-func (s *Scenario) Hold(job string, i int) {
-	s.t.Helper()
-	s.Patch(s.pod(job, i), fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, holder))
+func (w *workers) Hold(job string, i int) {
+	w.t.Helper()
+	w.Patch(w.pod(job, i), fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, holder))
 }
 
 // Release lets the object of worker i's pod go.
-func (s *Scenario) Release(job string, i int) {
-	s.t.Helper()
-	s.Patch(s.pod(job, i), `{"metadata":{"finalizers":null}}`)
+func (w *workers) Release(job string, i int) {
+	w.t.Helper()
+	w.Patch(w.pod(job, i), `{"metadata":{"finalizers":null}}`)
 }
 
-func (s *Scenario) pod(job string, i int) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: WorkerName(job, i)}}
+func (w *workers) pod(job string, i int) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: WorkerName(job, i)}}
 }
 
 // Succeed ends worker i with exit code 0.
-func (s *Scenario) Succeed(job string, i int) {
-	s.t.Helper()
-	s.setStatus(job, i, corev1.PodSucceeded, `{"type":"Ready","status":"False","reason":"PodCompleted"}`, terminated(0, ""))
+func (w *workers) Succeed(job string, i int) {
+	w.t.Helper()
+	w.setStatus(job, i, corev1.PodSucceeded, `{"type":"Ready","status":"False","reason":"PodCompleted"}`, terminated(0, ""))
 }
 
 // SucceedAll ends every worker of a job with exit code 0, worker 0 last.
-func (s *Scenario) SucceedAll(job string) {
-	s.t.Helper()
-	running, err := s.Workers(job, Running)()
-	s.must(err, "list the workers of "+job)
+func (w *workers) SucceedAll(job string) {
+	w.t.Helper()
+	running, err := w.Workers(job, Running)()
+	w.must(err, "list the workers of "+job)
 	slices.Reverse(running)
 	for _, i := range running {
-		s.Succeed(job, i)
+		w.Succeed(job, i)
 	}
 }
 
 // Fail ends worker i with an exit code other than 0 and last words.
-func (s *Scenario) Fail(job string, i int, exitCode int, lastWords string) {
-	s.t.Helper()
-	s.setStatus(job, i, corev1.PodFailed, `{"type":"Ready","status":"False","reason":"PodFailed"}`, terminated(exitCode, lastWords))
+func (w *workers) Fail(job string, i int, exitCode int, lastWords string) {
+	w.t.Helper()
+	w.setStatus(job, i, corev1.PodFailed, `{"type":"Ready","status":"False","reason":"PodFailed"}`, terminated(exitCode, lastWords))
 }
 
 func terminated(exitCode int, message string) string {
@@ -162,20 +165,20 @@ func inJSON(text string) []byte {
 }
 
 // setStatus changes a pod's phase, conditions and the state of the container trainer.
-func (s *Scenario) setStatus(job string, i int, phase corev1.PodPhase, conditions, state string) {
-	s.t.Helper()
+func (w *workers) setStatus(job string, i int, phase corev1.PodPhase, conditions, state string) {
+	w.t.Helper()
 	fields := []string{fmt.Sprintf(`"phase":%q,"conditions":[%s]`, phase, conditions)}
 	if state != "" {
 		fields = append(fields, fmt.Sprintf(
 			`"containerStatuses":[{"name":"trainer","image":"trainer","imageID":"","ready":false,"restartCount":0,"state":%s}]`, state))
 	}
-	s.PatchStatus(job, i, strings.Join(fields, ","))
+	w.PatchStatus(job, i, strings.Join(fields, ","))
 }
 
 // PatchStatus merges fields into the status of worker i's pod, as a kubelet does. They are the inner of a JSON object.
-func (s *Scenario) PatchStatus(job string, i int, fields string) {
-	s.t.Helper()
-	pod := s.pod(job, i)
+func (w *workers) PatchStatus(job string, i int, fields string) {
+	w.t.Helper()
+	pod := w.pod(job, i)
 	patch := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status":{`+fields+`}}`))
-	s.must(s.Client.Status().Patch(s.ctx, pod, patch), fmt.Sprintf("set %s of %s", fields, pod.Name))
+	w.must(w.Client.Status().Patch(w.ctx, pod, patch), fmt.Sprintf("set %s of %s", fields, pod.Name))
 }
