@@ -23,6 +23,9 @@ const (
 	slack = 0.5
 )
 
+// mostMethods is how many methods a type may have.
+const mostMethods = 50
+
 var (
 	riddle  = regexp.MustCompile(`(?i)\b(of which|by whom|for whom|nobody|none that)\b`)
 	oneWord = regexp.MustCompile(`^[A-Z][a-z0-9]*$`)
@@ -80,6 +83,38 @@ func TestExportedFunctionsHaveTellingNames(t *testing.T) {
 		}
 	})
 	judge(t, "exported functions of one word", short, all, oneWordCeiling)
+}
+
+func TestTypesHaveFewMethods(t *testing.T) {
+	methods := map[string]int{}
+	goFiles(t, func(path string, file *ast.File) {
+		if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(filepath.Base(path), "zz_") {
+			return
+		}
+		for _, declaration := range file.Decls {
+			if f, ok := declaration.(*ast.FuncDecl); ok && f.Recv != nil {
+				methods[filepath.Dir(path)+": "+receiverOf(f)]++
+			}
+		}
+	})
+	for of, n := range methods {
+		if n > mostMethods {
+			t.Errorf("%s has %d methods, more than %d: methods that hand the same parameters on are a type of their own",
+				of, n, mostMethods)
+		}
+	}
+}
+
+// receiverOf is the name of the type that has the method.
+func receiverOf(f *ast.FuncDecl) (name string) {
+	// The first identifier, because a star may stand before the name and type parameters behind it.
+	ast.Inspect(f.Recv.List[0].Type, func(n ast.Node) bool {
+		if identifier, ok := n.(*ast.Ident); ok && name == "" {
+			name = identifier.Name
+		}
+		return name == ""
+	})
+	return name
 }
 
 // judge fails if more than ceiling percent of all were found, or so few that the ceiling has to follow.
