@@ -60,7 +60,7 @@ func (m *Model) AdviseRepack(
 	if len(candidates) == 0 {
 		return nil, nil
 	}
-	all := s.newCrowd(candidates)
+	all, rank := s.newCrowd(candidates), rankOf(candidates)
 	for _, g := range largestFirst(devices, stuck) {
 		if _, headroom := s.headroom(g); headroom < g.Workers || s.isBeyond(g) {
 			continue // It waits for its queue, or for what the model does not know.
@@ -69,7 +69,7 @@ func (m *Model) AdviseRepack(
 			if d := s.demandOf(on); on.Workers-d.roomSoon() > mostMissing || !d.fitsWithout(all) {
 				continue
 			}
-			if moves, asks := s.movesFor(on, rankOf(candidates)); len(moves) > 0 {
+			if moves, asks := s.movesFor(on, rank); len(moves) > 0 {
 				after := m.clone()
 				after.move(moves, asks)
 				return &Repack{For: g.Job, Workers: g.Workers, Moves: moves}, after.Model
@@ -151,9 +151,12 @@ func (s *repacker) movesFor(g *Gang, rank map[*Pod]int64) (moves []Move, asks []
 		if len(stays) == 0 {
 			return moves, asks
 		}
+		// A copy, because the next gang has all of them to choose from.
+		rest := maps.Clone(among.rank)
 		for _, p := range stays {
-			delete(rank, p)
+			delete(rest, p)
 		}
+		among = among.among(rest)
 	}
 	return nil, nil
 }
