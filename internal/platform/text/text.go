@@ -52,8 +52,13 @@ func shorten(s string, n int) string {
 	return s[:cut] + "..."
 }
 
-// FormatDuration writes a duration without a zero rest: "168h", "1h30m0s".
-func FormatDuration(d time.Duration) string { return strings.TrimSuffix(d.String(), "0m0s") }
+// FormatDuration writes a duration without a zero rest: "168h", "1h30m0s", "10m0s".
+func FormatDuration(d time.Duration) string {
+	if d%time.Hour != 0 {
+		return d.String() // Of "10m0s" the zero of the minutes is no rest.
+	}
+	return strings.TrimSuffix(d.String(), "0m0s")
+}
 
 // FormatCount writes a number of things: "1 worker", "3 workers".
 func FormatCount[N int | int32](n N, noun string) string {

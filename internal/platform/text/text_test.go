@@ -3,6 +3,7 @@ package text
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -28,6 +29,16 @@ func TestThousandths(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 1: "0.001", 500: "0.5", 1250: "1.25", 8000: "8", 64_000_000: "64000"} {
 		if got := FormatThousandths(n); got != want {
 			t.Errorf("Thousandths(%d) = %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestDurations(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 168 * time.Hour: "168h", 90 * time.Minute: "1h30m0s", 10 * time.Minute: "10m0s", 70 * time.Minute: "1h10m0s",
+	} {
+		if have := FormatDuration(d); have != want {
+			t.Errorf("FormatDuration(%s) = %q, want %q", d, have, want)
 		}
 	}
 }
