@@ -24,7 +24,7 @@ type task struct{ namespace, kind, name string }
 type memory struct {
 	// used is what was used in the window.
 	used map[task]*sizing.History
-	// devices are the days of the window on which accelerators of other workloads were seen.
+	// devices are the days of the last month on which accelerators of other workloads were seen.
 	devices map[task][]sizing.DeviceDay
 	// kills are those of the window that the operator saw.
 	kills kills
@@ -139,32 +139,6 @@ func (c *Collector) TaskHistory(namespace, kind, name string) sizing.History {
 	return h
 }
 
-// IdleTime is for how long the accelerators of pods that are not of Tideline's jobs have been seen without use, not before since,
-// and as far as UsageAsOf tells. kind and name are of what controls the pods, or Pod and their own.
-func (c *Collector) IdleTime(namespace, kind, name string, since time.Time) (idle time.Duration, known bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.IsCollecting() || c.memory == nil {
-		return 0, false
-	}
-	days := c.memory.devices[task{namespace, kind, name}]
-	return sizing.IdleTime(days, since), len(days) > 0
-}
-
-// UsageAsOf is until when the use of tasks is known; zero for nothing known. old is true if it should be known for longer:
-// Prometheus does not answer, or the ledger was not read yet. Without Prometheus or a ledger it is false.
-func (c *Collector) UsageAsOf() (asOf time.Time, old bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.IsCollecting() {
-		return time.Time{}, false
-	}
-	if c.memory != nil {
-		asOf = c.memory.upTo
-	}
-	return asOf, c.whyUnavailable() != ""
-}
-
 // withKills are the usages with what the operator saw itself. Prometheus may have counted the same kills, or other
 // processes of the container, or have missed some. The larger of the two numbers counts, so that no kill counts twice.
 func withKills(usage map[sizing.Part]sizing.Usage, seen ...map[string]ledger.OOMKill) map[sizing.Part]sizing.Usage {
@@ -224,20 +198,7 @@ func (c *Collector) loadMemory(ctx context.Context, l Ledger) error {
 		used: map[task]*sizing.History{}, devices: map[task][]sizing.DeviceDay{}, kills: kills{},
 		limits: map[task]map[sizing.Part]int64{}, windows: c.windows,
 	}
-	unread := 0
-	err = l.PartDays(limited, ledger.PartQuery{From: from, To: to}, func(d ledger.PartDay) error {
-		// The ledger was asked for the longest window, and each namespace has its own.
-		if first, _ := windowOf(now, m.windows.learnWindow(limited, d.Namespace)); d.Day.Before(first) {
-			return nil
-		}
-		var u sizing.Usage
-		if json.Unmarshal([]byte(d.Content), &u) != nil {
-			unread++
-			return nil //nolint:nilerr // the other days are known
-		}
-		m.addDay(d, u)
-		return nil
-	})
+	unread, err := m.readDays(limited, l, now)
 	if err != nil {
 		return err
 	}
@@ -271,15 +232,40 @@ func (c *Collector) loadMemory(ctx context.Context, l Ledger) error {
 	return nil
 }
 
+// readDays reads the days of the window of our jobs, and of the last month of others, into a memory that is being made. It
+// returns how many it could not read.
+func (m *memory) readDays(ctx context.Context, l Ledger, now time.Time) (unread int, err error) {
+	take := func(add func(ledger.PartDay, sizing.Usage)) func(ledger.PartDay) error {
+		return func(d ledger.PartDay) error {
+			var u sizing.Usage
+			if json.Unmarshal([]byte(d.Content), &u) != nil {
+				unread++
+				return nil //nolint:nilerr // the other days are known
+			}
+			add(d, u)
+			return nil
+		}
+	}
+	from, to := windowOf(now, m.windows.longestWindow())
+	ours := take(m.addDay)
+	err = l.PartDays(ctx, ledger.PartQuery{From: from, To: to}, func(d ledger.PartDay) error {
+		// The ledger was asked for the longest window, and each namespace has its own.
+		if first, _ := windowOf(now, m.windows.learnWindow(ctx, d.Namespace)); d.Day.Before(first) || d.Role == string(sizing.Other) {
+			return nil
+		}
+		return ours(d)
+	})
+	if err != nil {
+		return unread, err
+	}
+	from, to = windowOf(now, idleDays)
+	err = l.PartDays(ctx, ledger.PartQuery{From: from, To: to, Role: string(sizing.Other)}, take(m.addDevices))
+	return unread, err
+}
+
 // addDay adds the usage of a day to a memory that is being made.
 func (m *memory) addDay(d ledger.PartDay, u sizing.Usage) {
 	of := task{d.Namespace, d.Kind, d.Task}
-	if d.Role == string(sizing.Other) {
-		if seen, some := sizing.DeviceDayOf(d.Day, u); some && d.Container == "" {
-			m.devices[of] = append(m.devices[of], seen)
-		}
-		return // Tideline sizes its own jobs only.
-	}
 	if m.used[of] == nil {
 		m.used[of] = &sizing.History{}
 	}

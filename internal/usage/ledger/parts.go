@@ -150,8 +150,8 @@ func recordCollected(ctx context.Context, tx transaction, collected []Collected)
 type PartQuery struct {
 	// From and To are the range of time, To excluded. It covers all days, in UTC, that have a moment in it.
 	From, To time.Time
-	// Namespace, Kind and Task.
-	Namespace, Kind, Task string
+	// Namespace, Kind, Task and Role.
+	Namespace, Kind, Task, Role string
 }
 
 // PartDays hands out the use of parts, in the order of days. It does not keep what it has handed out, and sees the
@@ -161,7 +161,7 @@ func (l *Ledger) PartDays(ctx context.Context, q PartQuery, each func(PartDay) e
 	from, to := daysWithin(q.From, q.To)
 	args := []any{from, to}
 	for _, chosen := range []struct{ column, value string }{
-		{"p.namespace", q.Namespace}, {"p.kind", q.Kind}, {"p.task", q.Task},
+		{"p.namespace", q.Namespace}, {"p.kind", q.Kind}, {"p.task", q.Task}, {"p.role", q.Role},
 	} {
 		if chosen.value != "" {
 			args = append(args, cleanText(chosen.value))

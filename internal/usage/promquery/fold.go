@@ -279,7 +279,10 @@ func (f folding) foldDevices(active, utilization, memory map[source]values) {
 	for pod, devices := range byPod {
 		for slot, owner := range f.owners[pod] {
 			if owner != nil {
-				f.day.roles[owner.roleKey()].devices.addSample(slot, owner.Accelerators, devices)
+				seen := &f.day.roles[owner.roleKey()].devices
+				if seen.addSample(slot, owner.Accelerators, devices) && owner.Role == sizing.Other {
+					seen.notePod(pod)
+				}
 			}
 		}
 	}
@@ -367,13 +370,22 @@ type devices struct {
 	memoryPeak   int64
 	// busy are the slots in which one was in use.
 	busy slots
+	// pod is the only one of another workload that was seen, unless several were.
+	pod     string
+	several bool
+}
+
+// notePod notes that devices of a pod of another workload were seen.
+func (d *devices) notePod(name string) {
+	d.several = d.several || d.pod != "" && d.pod != name
+	d.pod = name
 }
 
 // leastUse is the share of five minutes from which on a device counts as in use: drivers report traces of idle ones.
 const leastUse = 0.01
 
-// addSample adds the use of a pod's devices in a slot. The pod holds so many thousandths of them.
-func (d *devices) addSample(slot int, thousandths int64, devices []values) {
+// addSample adds the use of a pod's devices in a slot, if there is a sample of one. The pod holds so many thousandths of them.
+func (d *devices) addSample(slot int, thousandths int64, devices []values) bool {
 	n := int64(0)
 	for _, device := range devices {
 		if _, ok := device.at(slot); ok {
@@ -381,7 +393,7 @@ func (d *devices) addSample(slot int, thousandths int64, devices []values) {
 		}
 	}
 	if n == 0 || thousandths <= 0 {
-		return
+		return false
 	}
 	holds := min(thousandths, 1000*n)
 	for _, device := range devices {
@@ -393,17 +405,22 @@ func (d *devices) addSample(slot int, thousandths int64, devices []values) {
 	}
 	d.held += holds * slotSeconds
 	d.sampled.add(slot)
+	return true
 }
 
 func (d *devices) toUsage(day time.Time, ran slots, well []slots) sizing.Usage {
 	seen := d.sampled.totalSeconds()
+	pod := d.pod
+	if d.several {
+		pod = ""
+	}
 	return sizing.Usage{
 		RunSeconds:      ran.totalSeconds(),
 		SeenSeconds:     seen,
 		EvidenceSeconds: dayEvidence(seen, d.sampled, well),
 		Accelerators: sizing.AcceleratorUsage{
 			HeldSeconds: d.held / 1000, ActiveMilliseconds: d.active, MemoryPeakMiB: d.memoryPeak,
-			LastBusy: d.busy.end(day), LastSeen: d.sampled.end(day),
+			LastBusy: d.busy.end(day), LastSeen: d.sampled.end(day), Pod: pod,
 		},
 	}
 }

@@ -192,6 +192,32 @@ func TestWhenADeviceWasLastInUse(t *testing.T) {
 	g.Expect(time.Unix(seen.LastSeen, 0)).To(BeTemporally("==", at(0, 15)))
 }
 
+// A pod may claim to be of the StatefulSet of a colleague's notebook: then samples of the task may be of either.
+func TestUsageOfOtherWorkloadsNamesTheirOnlyPod(t *testing.T) {
+	other := func(pod string) Stay {
+		s := stay(pod, at(0, 0)).of("nb").holds(1000).until(at(1, 0))
+		s.Kind, s.Role = "StatefulSet", sizing.Other
+		return s
+	}
+	key := sizing.Key{Namespace: "ads", Kind: "StatefulSet", Task: "nb", Role: sizing.Other}
+	device := func(pod string) Series { return series(pod, at(0, 0), 0, 0).partOf("", "GPU-"+pod) }
+	both := []Stay{other("nb-0"), other("forged")}
+	for name, c := range map[string]struct {
+		seen []Series
+		pod  string
+	}{
+		"its own":       {[]Series{device("nb-0")}, "nb-0"},
+		"another's":     {[]Series{device("forged")}, "forged"},
+		"both":          {[]Series{device("forged"), device("nb-0")}, ""},
+		"not at a time": {[]Series{device("nb-0"), series("forged", at(0, 30), 0).partOf("", "GPU-1")}, ""},
+		"one is silent": {[]Series{device("nb-0"), series("forged", at(0, 0), unknown).partOf("", "GPU-1")}, "nb-0"},
+	} {
+		NewWithT(t).Expect(folded(Answers{EngineActive: c.seen}, both...)[key].Accelerators.Pod).To(Equal(c.pod), name)
+	}
+	ours := folded(Answers{EngineActive: {device("a")}}, stay("a", at(0, 0)).holds(1000).until(at(1, 0)))
+	NewWithT(t).Expect(ours[whole()].Accelerators.Pod).To(BeEmpty(), "pods of Tideline's jobs cannot be forged")
+}
+
 func TestWhatIsNoNumberIsNotSeen(t *testing.T) {
 	g := NewWithT(t)
 	usage := folded(Answers{CPU: {series("a", at(0, 0), 0, 0, math.Inf(1), math.Inf(-1), -1, 1e12, unknown)}}, stay("a", at(0, 0)))

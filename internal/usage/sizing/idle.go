@@ -10,6 +10,8 @@ type DeviceDay struct {
 	LastBusy, LastSeen time.Time
 	// Seen is for how long there are samples.
 	Seen time.Duration
+	// Pod is the name of the only pod that was seen; empty for several, or if that was not noted.
+	Pod string
 }
 
 // DeviceDayOf reads the usage of a day; false for one in which no accelerator was seen. Days of an operator that did not note
@@ -19,7 +21,7 @@ func DeviceDayOf(at time.Time, u Usage) (DeviceDay, bool) {
 	if a.HeldSeconds <= 0 || u.SeenSeconds <= 0 {
 		return DeviceDay{}, false
 	}
-	d := DeviceDay{Day: at, Seen: time.Duration(u.SeenSeconds) * time.Second, LastSeen: time.Unix(a.LastSeen, 0)}
+	d := DeviceDay{Day: at, Seen: time.Duration(u.SeenSeconds) * time.Second, LastSeen: time.Unix(a.LastSeen, 0), Pod: a.Pod}
 	switch {
 	case a.LastSeen == 0:
 		d.LastSeen = at.Add(day * time.Second)
@@ -52,4 +54,15 @@ func IdleTime(days []DeviceDay, since time.Time) time.Duration {
 		}
 	}
 	return idle
+}
+
+// PodIdleTime is [IdleTime] of one pod of a task, by its name. Days on which other pods of the task were seen too do not count,
+// because a day does not tell whose samples it has: whoever may create pods can have one pass for a pod of the task.
+func PodIdleTime(days []DeviceDay, pod string, since time.Time) time.Duration {
+	for _, d := range days {
+		if d.Pod != pod && d.LastSeen.After(since) {
+			since = d.LastSeen
+		}
+	}
+	return IdleTime(days, since)
 }

@@ -44,3 +44,42 @@ func TestTimeWithoutUse(t *testing.T) {
 	g.Expect(known).To(BeTrue())
 	g.Expect(IdleTime([]DeviceDay{d}, monday)).To(BeZero(), "a day of an older operator in which it was in use")
 }
+
+// Whoever may create pods in a namespace can have one pass for a pod of a colleague's notebook.
+func TestDaysWithOtherPodsDoNotCount(t *testing.T) {
+	monday := time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
+	idle := func(days int, pod string) DeviceDay {
+		day := monday.AddDate(0, 0, days)
+		return DeviceDay{Day: day, LastSeen: day.AddDate(0, 0, 1), Seen: 24 * time.Hour, Pod: pod}
+	}
+	for name, c := range map[string]struct {
+		days  []DeviceDay
+		hours int
+	}{
+		"its own days":                      {[]DeviceDay{idle(0, "nb-0"), idle(1, "nb-0")}, 48},
+		"of another pod only":               {[]DeviceDay{idle(0, "forged"), idle(1, "forged")}, 0},
+		"of both":                           {[]DeviceDay{idle(0, "nb-0"), idle(1, "")}, 0},
+		"since the other was seen last":     {[]DeviceDay{idle(0, ""), idle(1, "nb-0")}, 24},
+		"in whatever order days are listed": {[]DeviceDay{idle(2, "nb-0"), idle(1, "forged"), idle(0, "nb-0")}, 24},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(PodIdleTime(c.days, "nb-0", monday)).To(Equal(time.Duration(c.hours) * time.Hour))
+			g.Expect(PodIdleTime(c.days, "nb-0", monday)).To(BeNumerically("<=", IdleTime(c.days, monday)))
+		})
+	}
+	NewWithT(t).Expect(PodIdleTime([]DeviceDay{idle(0, "before"), idle(1, "nb-0")}, "nb-0", monday.AddDate(0, 0, 1))).To(
+		Equal(24*time.Hour), "before the pod began others may have been there")
+}
+
+func TestUsageOfOnePodNamesIt(t *testing.T) {
+	g := NewWithT(t)
+	of := func(pod string) Usage {
+		return Usage{Accelerators: AcceleratorUsage{HeldSeconds: 60, LastSeen: 60, Pod: pod}}
+	}
+	g.Expect(of("a").Merge(of("a")).Accelerators.Pod).To(Equal("a"))
+	g.Expect(of("a").Merge(of("b")).Accelerators.Pod).To(BeEmpty())
+	g.Expect(of("a").Merge(of("")).Accelerators.Pod).To(BeEmpty())
+	g.Expect(of("a").Merge(Usage{}).Accelerators.Pod).To(Equal("a"))
+	g.Expect(Usage{}.Merge(of("a")).Accelerators.Pod).To(Equal("a"))
+}

@@ -83,6 +83,19 @@ type AcceleratorUsage struct {
 	// seconds; 0 for never.
 	LastBusy int64 `json:"lastBusy,omitempty"`
 	LastSeen int64 `json:"lastSeen,omitempty"`
+	// Pod is the name of the only pod of another workload whose accelerators were seen; empty for several, or if that was not noted.
+	Pod string `json:"pod,omitempty"`
+}
+
+// onlyPod is the pod of both, if there is one.
+func (a *AcceleratorUsage) onlyPod(b *AcceleratorUsage) string {
+	switch {
+	case b.HeldSeconds == 0 && b.LastSeen == 0:
+		return a.Pod
+	case a.HeldSeconds == 0 && a.LastSeen == 0, a.Pod == b.Pod:
+		return b.Pod
+	}
+	return ""
 }
 
 // Merge is the usage of both, whatever their order.
@@ -103,6 +116,7 @@ func (u Usage) Merge(v Usage) Usage {
 			MemoryPeakMiB:      max(u.Accelerators.MemoryPeakMiB, v.Accelerators.MemoryPeakMiB),
 			LastBusy:           max(u.Accelerators.LastBusy, v.Accelerators.LastBusy),
 			LastSeen:           max(u.Accelerators.LastSeen, v.Accelerators.LastSeen),
+			Pod:                u.Accelerators.onlyPod(&v.Accelerators),
 		},
 	}
 }
