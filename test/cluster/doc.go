@@ -20,8 +20,9 @@
 //
 // A server of S3 is started beside a cluster by [Cluster.StartObjectStore]. What
 // one suite needs besides is started by that suite, by [Cluster.Build] and
-// [Cluster.StartServer]: training-operator in test/integration/pytorchjob, and the
-// Operator Lifecycle Manager in test/olm. A Prometheus that knows what a test
+// [Cluster.StartServer]: training-operator in test/integration/pytorchjob,
+// Kubeflow's notebook-controller in test/integration/notebooks, and the Operator
+// Lifecycle Manager in test/olm. A Prometheus that knows what a test
 // writes needs no cluster: test/testutil/prometheus.
 //
 // Everything listens on the loopback interface only, but for the webhook of

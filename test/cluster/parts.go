@@ -35,6 +35,13 @@ var TrainingOperatorManifests = []string{
 	"manifests/base/webhook/manifests.yaml",
 }
 
+// NotebookControllerManifests are the kind and the role of Kubeflow's
+// notebook-controller.
+var NotebookControllerManifests = []string{
+	"config/crd/bases/kubeflow.org_notebooks.yaml",
+	"config/rbac/role.yaml",
+}
+
 // OLMDefinitions are the kinds of objects that OLM's own installation creates.
 var OLMDefinitions = []string{
 	"deploy/chart/crds/0000_50_olm_00-catalogsources.crd.yaml",
@@ -115,6 +122,15 @@ var (
 		module:   "github.com/kubeflow/training-operator",
 		programs: []program{{"training-operator", "github.com/kubeflow/training-operator/cmd/training-operator.v1", "2 min"}},
 		files:    TrainingOperatorManifests,
+	}
+	// NotebookController is Kubeflow's, built only where a suite starts it: about 2 minutes on two cores the first time.
+	NotebookController = Part{
+		name:   "notebookcontroller",
+		module: "github.com/kubeflow/kubeflow/components/notebook-controller",
+		programs: []program{
+			{"notebook-controller", "github.com/kubeflow/kubeflow/components/notebook-controller", "2 min"},
+		},
+		files: NotebookControllerManifests,
 	}
 	// objectStorePart is built only where something starts it.
 	objectStorePart = Part{

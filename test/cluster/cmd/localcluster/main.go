@@ -81,6 +81,8 @@ func run(ctx context.Context, args []string) error {
 func build(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	trainingOperator := flags.Bool("training-operator", false, "build training-operator as well, which runs in one suite only")
+	notebookController := flags.Bool("notebook-controller", false,
+		"build Kubeflow's notebook-controller as well, which runs in one suite only")
 	objectStore := flags.Bool("object-store", false, "build the server of S3 as well, which up starts when it is asked to")
 	withPrometheus := flags.Bool("prometheus", false, "build Prometheus as well, which runs in tests only, unless it is on PATH")
 	olm := flags.Bool("olm", false, "build the Operator Lifecycle Manager as well, which runs in one suite only")
@@ -90,6 +92,9 @@ func build(ctx context.Context, args []string) error {
 	builds := []func(context.Context, io.Writer) error{cluster.Build}
 	if *trainingOperator {
 		builds = append(builds, only(cluster.TrainingOperator))
+	}
+	if *notebookController {
+		builds = append(builds, only(cluster.NotebookController))
 	}
 	if *objectStore {
 		builds = append(builds, cluster.BuildObjectStore)
