@@ -360,6 +360,7 @@ func setupReconcilers(
 	err = resourcequotaprofile.Setup(ctx, mgr, cfg, resourcequotaprofile.Dependencies{
 		Namespace: s.namespace, Arbiter: s.arbiter, Volcano: s.volcano, Spent: s.recorder.SpendingOf, Claims: s.claims,
 		IdleTime:       s.collector.IdleTime,
+		PodIdleTime:    s.collector.PodIdleTime,
 		IdleAsOf:       s.collector.UsageAsOf,
 		LedgerVolatile: s.keeping.Volatile, Now: now,
 	})

@@ -402,6 +402,11 @@ pytorchjob() {
 	specs pytorchjob 12m integration/pytorchjob
 }
 
+# notebooks has idle notebooks stopped, with Kubeflow's own controller and a real Prometheus.
+notebooks() {
+	specs notebooks 15m integration/notebooks 1
+}
+
 # volcanojob gives Volcano Jobs to Volcano's controller and, converted, to Tideline.
 volcanojob() {
 	specs volcanojob 12m integration/volcanojob
@@ -434,7 +439,7 @@ faults() {
 stage() {
 	case $1 in
 	unit | crashes | seeds | project | chart | bundle | cluster | demo | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | pages | topology | mergeline | sizing | report | pools | jobs | soak | \
-		ledger | requests | node | quickstart | install | image | site | pytorchjob | volcanojob | faults | olm | helm)
+		ledger | requests | node | quickstart | install | image | site | pytorchjob | volcanojob | notebooks | faults | olm | helm)
 		echo "== $1 tests"
 		"$1"
 		;;

@@ -19,6 +19,9 @@ const (
 	// ConditionAcceleratorsIdle is present and True while pods that are not of Tideline's jobs hold accelerators that they have not
 	// used for spec.idleAfter.
 	ConditionAcceleratorsIdle = "AcceleratorsIdle"
+	// ConditionIdleNotebooksStopped is present on profiles with spec.stopIdleAfter: True while Notebooks that do not use their
+	// accelerators are stopped, False while they are not.
+	ConditionIdleNotebooksStopped = "IdleNotebooksStopped"
 )
 
 // Reasons of a ResourceQuotaProfile that no job has.
@@ -53,6 +56,17 @@ const (
 	ReasonGuaranteesExceedNodes = "GuaranteesExceedNodes"
 	// ReasonNotInUse: accelerators were not in use for as long as the profile says.
 	ReasonNotInUse = "NotInUse"
+	// ReasonStoppingIdle: Notebooks are stopped that do not use their accelerators.
+	ReasonStoppingIdle = "StoppingIdle"
+	// ReasonStoppingForbidden: the operator may not stop Notebooks, or one of them was refused.
+	ReasonStoppingForbidden = "StoppingForbidden"
+	// ReasonNotebooksMissing: the API server serves no Notebooks of Kubeflow.
+	ReasonNotebooksMissing = "NotebooksMissing"
+	// ReasonUseUnknown: the use of accelerators is not known now.
+	ReasonUseUnknown = "UseUnknown"
 	// ReasonOtherOwner: a training has the name that a reservation is for, but another owner.
 	ReasonOtherOwner = "OtherOwner"
 )
+
+// EventIdleNotebookStopped is on Notebooks and their profile: the operator stopped a Notebook that did not use its accelerators.
+const EventIdleNotebookStopped = "IdleNotebookStopped"

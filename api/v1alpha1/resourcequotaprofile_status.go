@@ -81,6 +81,11 @@ type ResourceQuotaProfileStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	OverBudget []OverBudget `json:"overBudget,omitempty"`
+	// StoppedNotebooks are the Notebooks that the operator stopped last, the latest first, at most 16.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	StoppedNotebooks []StoppedNotebook `json:"stoppedNotebooks,omitempty"`
 	// Reservations are the states of the reservations.
 	// +optional
 	// +listType=map
@@ -119,6 +124,39 @@ type OverBudget struct {
 	// OnExceeded is what happens to the user's new jobs.
 	// +optional
 	OnExceeded OnExceeded `json:"onExceeded,omitempty"`
+}
+
+// StoppedNotebooksLimit is how many Notebooks the status of a profile names that were stopped.
+const StoppedNotebooksLimit = 16
+
+// StoppedNotebook is a Notebook that the operator stopped because its accelerators were not in use.
+type StoppedNotebook struct {
+	// Namespace of the Notebook.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// Name of the Notebook.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// User who owned its pod; empty if that is unknown.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	User string `json:"user,omitempty"`
+	// Held is how many accelerators it held: 8, or 0.5 where devices are shared.
+	// +required
+	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
+	// +kubebuilder:validation:MaxLength=32
+	Held string `json:"held"`
+	// IdleHours is for how many whole hours they were not in use.
+	// +required
+	IdleHours int64 `json:"idleHours"`
+	// AsOf is until when their use was known then.
+	// +required
+	AsOf metav1.Time `json:"asOf"`
+	// Time is when the Notebook was stopped.
+	// +required
+	Time metav1.Time `json:"time"`
 }
 
 // Bounds of what the status of a profile lists.

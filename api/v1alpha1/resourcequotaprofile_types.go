@@ -6,6 +6,8 @@ import (
 )
 
 // ResourceQuotaProfileSpec names a team's namespaces and its share of the cluster.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.stopIdleAfter) || duration(self.stopIdleAfter) >= (has(self.idleAfter) ? duration(self.idleAfter) : duration('24h'))",fieldPath=".stopIdleAfter",message="stopIdleAfter must be at least idleAfter (24h by default), from which on notebooks are named: raise stopIdleAfter or lower idleAfter"
 type ResourceQuotaProfileSpec struct {
 	// NamespaceSelector chooses the team's namespaces by their labels. If several profiles select a namespace, it belongs to
 	// the oldest, and condition NamespaceConflict of the others says so. It must not be empty.
@@ -67,6 +69,15 @@ type ResourceQuotaProfileSpec struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	IdleAfter *metav1.Duration `json:"idleAfter,omitempty"`
+
+	// StopIdleAfter is after which time without use of their accelerators the operator stops Notebooks of Kubeflow, which their
+	// users can start again. It must be at least idleAfter, and takes a ledger, Prometheus and component notebook-culling. Default:
+	// none is stopped. Range 1h to 720h.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h') && duration(self) <= duration('720h')",message="stopIdleAfter must be from 1h to 720h"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	StopIdleAfter *metav1.Duration `json:"stopIdleAfter,omitempty"`
 }
 
 // ProfileQueue is the Volcano Queue of a profile. Tideline keeps fields of the Queue that other clients set.

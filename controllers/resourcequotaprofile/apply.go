@@ -26,23 +26,29 @@ type applied struct {
 	placeholders error
 	// guard is why the guard is not as decided.
 	guard error
+	// notebooks is why Notebooks were not stopped that a new try may stop.
+	notebooks error
+	// again is when to look at the profile again for them; zero for never.
+	again time.Duration
 }
 
-// apply carries out what is decided about one profile, and stops at the first problem. What keeps other workloads out waits for
-// no Queue.
+// apply carries out what is decided about one profile, and stops at the first problem. What keeps other workloads out, and what
+// stops Notebooks, waits for no Queue.
 func (r *Reconciler) apply(ctx context.Context, d *quota.ProfileDecision, now time.Time) applied {
-	guard := r.applyGuard(ctx, d)
-	p := r.applyQueue(ctx, d)
-	if p == nil {
+	a := applied{guard: r.applyGuard(ctx, d)}
+	a.again, a.notebooks = r.stopNotebooks(ctx, d, now)
+	switch p := r.applyQueue(ctx, d); {
+	case p == nil:
 		if d.Agrees || d.Create != nil || d.Apply != nil {
 			r.memory.forgetRefusal(d.Profile)
 		}
-		return applied{placeholders: r.applyPlaceholders(ctx, d.Profile, d.Placeholders), guard: guard}
+		a.placeholders = r.applyPlaceholders(ctx, d.Profile, d.Placeholders)
+	case isStale(p):
+		a.queue = p
+	default:
+		a.queue, a.known = p, !r.memory.noteRefusal(d.Profile, p.Err.Error(), now)
 	}
-	if isStale(p) {
-		return applied{queue: p, guard: guard}
-	}
-	return applied{queue: p, known: !r.memory.noteRefusal(d.Profile, p.Err.Error(), now), guard: guard}
+	return a
 }
 
 // isStale tells whether a problem may be due to an old cache, so that a new evaluation may solve it.

@@ -40,7 +40,7 @@ import (
 // +kubebuilder:rbac:groups=tideline.io,resources=resourcequotaprofiles/status,verbs=patch
 // +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs,verbs=list;watch
 // +kubebuilder:rbac:groups=tideline.io,resources=mergejobs,verbs=list;watch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=list;watch
@@ -48,6 +48,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=create;list;watch;patch;delete
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=tideline-other-workloads,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+
+// Stopping Notebooks (spec.stopIdleAfter) takes getting statefulsets and getting and patching notebooks.kubeflow.org too, which
+// are in no default role: component notebook-culling grants them.
 
 const (
 	// gathering is how long changes of pods and jobs are collected. They are many, and change only figures.
@@ -90,6 +93,8 @@ type Dependencies struct {
 	// IdleTime tells for how long the accelerators of pods that are not of Tideline's jobs have been without use, not before since;
 	// false if that was not measured. nil where nothing is.
 	IdleTime func(namespace, kind, name string, since time.Time) (time.Duration, bool)
+	// PodIdleTime is IdleTime of one pod of them, as far as it was seen alone. nil where nothing is.
+	PodIdleTime func(namespace, kind, name, pod string, since time.Time) time.Duration
 	// IdleAsOf is until when IdleTime knows, zero for nothing known, and whether newer figures are due. nil where nothing is.
 	IdleAsOf func() (asOf time.Time, old bool)
 	// LedgerVolatile is in one sentence why the ledger goes with the operator's pod; empty if it does not, or that is unknown.
@@ -210,7 +215,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		d := &decision.Profiles[i]
 		applied := r.apply(ctx, d, now)
 		wait, profileErr := r.report(ctx, d, applied, now)
-		again = kube.SoonerOf(again, wait)
+		again = kube.SoonerOf(again, kube.SoonerOf(wait, applied.again))
 		if profileErr != nil && err == nil {
 			// The others go on; this one is tried again with them.
 			err = fmt.Errorf("ResourceQuotaProfile %s: %w", d.Profile.Name, profileErr)

@@ -20,6 +20,18 @@ type memory struct {
 	waits quota.Waits
 	// operator is the user as whom the API server knows the operator; empty while that was not asked.
 	operator string
+	// notebooks are what became of the last try to stop the Notebook of a pod.
+	notebooks map[types.UID]*notebookTry
+	// stopping is whether Notebooks can be stopped, and asked when that was asked.
+	stopping quota.Stopping
+	asked    time.Time
+}
+
+// notebookTry is what became of a try to stop the Notebook of a pod: either what it is, or why that was refused.
+type notebookTry struct {
+	is      quota.NotebookState
+	refused string
+	at      time.Time
 }
 
 type remembered struct {
@@ -35,9 +47,13 @@ type remembered struct {
 	placeholders map[string]quota.Refusal
 	// guardRefusal is what was last said against the guard; empty for nothing.
 	guardRefusal string
+	// stopped are Notebooks that were stopped, the last ones.
+	stopped []v1alpha1.StoppedNotebook
 }
 
-func newMemory() *memory { return &memory{profiles: map[types.UID]*remembered{}} }
+func newMemory() *memory {
+	return &memory{profiles: map[types.UID]*remembered{}, notebooks: map[types.UID]*notebookTry{}}
+}
 
 func (m *memory) entryFor(p *v1alpha1.ResourceQuotaProfile) *remembered {
 	if m.profiles[p.UID] == nil {

@@ -2,6 +2,7 @@ package resourcequotaprofile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -21,6 +22,12 @@ const labelProfile, labelState, labelReason = "profile", "state", "reason"
 
 // Values of labelState. Only what waits has a reason.
 const stateRunning, stateWaiting = "running", "waiting"
+
+// notebooksStopped counts since the operator started.
+var notebooksStopped = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "tideline_profile_notebooks_stopped_total",
+	Help: "Notebooks of a profile's namespaces that the operator stopped because they did not use their accelerators.",
+}, []string{labelProfile})
 
 var (
 	resourcesDesc = prometheus.NewDesc("tideline_profile_resources",
@@ -58,7 +65,7 @@ func registerMetrics(ctx context.Context, mgr ctrl.Manager) error {
 		}
 		*kind.store = store
 	}
-	if err := ctrlmetrics.Registry.Register(m); err != nil {
+	if err := errors.Join(ctrlmetrics.Registry.Register(m), ctrlmetrics.Registry.Register(notebooksStopped)); err != nil {
 		return fmt.Errorf("register the metrics of profiles: %w", err)
 	}
 	return nil

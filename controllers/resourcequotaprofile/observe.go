@@ -34,7 +34,7 @@ func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
 	}
 	reads := []func(context.Context, *quota.Observed) error{
 		r.observeProfiles, r.observeGangs, r.observeNamespaces, r.observeNodes, r.observePods, r.observeJobs, r.observeTasks,
-		r.observeBudgets, r.observeOffers, r.observeGuards,
+		r.observeBudgets, r.observeOffers, r.observeGuards, r.observeStopping,
 	}
 	for i, read := range reads {
 		if i > 1 && len(o.Profiles) == 0 && len(o.Placeholders) == 0 {
@@ -68,7 +68,7 @@ func (r *Reconciler) observeProfiles(ctx context.Context, o *quota.Observed) err
 			return err
 		}
 		p.Refused, p.RefusedAt = r.memory.lastRefusal(p.Object)
-		p.GuardRefused = r.memory.entryFor(p.Object).guardRefusal
+		p.GuardRefused, p.Stopped = r.memory.entryFor(p.Object).guardRefusal, r.memory.entryFor(p.Object).stopped
 		for _, reservation := range p.Object.Spec.Reservations {
 			if refused := r.memory.refusalOf(p.Object, reservation.Name); refused != nil {
 				o.Placeholders[quota.ReservationKey{Profile: p.Object.Name, Name: reservation.Name}] = quota.Placeholders{Refused: refused}
@@ -117,6 +117,7 @@ func (r *Reconciler) observePods(ctx context.Context, o *quota.Observed) error {
 	if err := r.listAll(ctx, pods); err != nil {
 		return err
 	}
+	r.memory.forgetNotebooks(pods.Items, r.now())
 	others := idleTasks{}
 	for i := range pods.Items {
 		p := &pods.Items[i]

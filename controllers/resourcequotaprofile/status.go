@@ -26,8 +26,8 @@ func (r *Reconciler) report(ctx context.Context, d *quota.ProfileDecision, a app
 	}
 	wait, err := r.writeWhenDue(ctx, d, now)
 	switch {
-	case err != nil || a.placeholders != nil || a.guard != nil:
-		return 0, errors.Join(err, a.placeholders, a.guard)
+	case err != nil || a.placeholders != nil || a.guard != nil || a.notebooks != nil:
+		return 0, errors.Join(err, a.placeholders, a.guard, a.notebooks)
 	case a.queue == nil:
 		return wait, nil
 	case a.known:

@@ -23,7 +23,12 @@ type IdleTask struct {
 	Accelerators int64
 	// Idle is for how long they have been seen without use; 0 if they are in use, or were not measured.
 	Idle time.Duration
+	// Notebook is the pod of it that may be a Notebook's; nil for none.
+	Notebook *NotebookPod
 }
+
+// unknownUser stands for the owner of a pod that names none.
+const unknownUser = "an unknown user"
 
 // defaultIdle is the time without use from which on accelerators are named, of a profile without a time.
 const defaultIdle = 24 * time.Hour
@@ -35,18 +40,13 @@ func (r *review) setAcceleratorsIdle() {
 		return // The operator has just started. What was last said has its date.
 	}
 	after := ptr.Deref(r.profile.Spec.IdleAfter, metav1.Duration{Duration: defaultIdle}).Duration
-	ours := map[string]bool{}
-	for _, n := range r.p.namespaces[r.profile.Name] {
-		ours[n] = true
-	}
-	idle := slices.DeleteFunc(slices.Clone(r.p.o.Idle), func(t IdleTask) bool { return !ours[t.Namespace] || t.Idle < after })
+	idle := slices.DeleteFunc(r.idleTasks(), func(t IdleTask) bool { return t.Idle < after })
 	if len(idle) == 0 {
 		r.conditionWriter().Remove(v1alpha1.ConditionAcceleratorsIdle)
 		return
 	}
-	wasted := func(t *IdleTask) float64 { return float64(t.Accelerators) * t.Idle.Seconds() }
 	slices.SortFunc(idle, func(a, b IdleTask) int {
-		return cmp.Or(cmp.Compare(wasted(&b), wasted(&a)), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+		return compareWaste(a.wasteOf(a.Accelerators, a.Idle), b.wasteOf(b.Accelerators, b.Idle))
 	})
 	var words []string
 	all := int64(0)
@@ -54,8 +54,8 @@ func (r *review) setAcceleratorsIdle() {
 		t := &idle[i]
 		all = addCapped(all, t.Accelerators)
 		if i < namedConflicts {
-			words = append(words, fmt.Sprintf("%s %s/%s of %s (%s for %s)", t.Kind, t.Namespace, t.Name,
-				cmp.Or(t.User, "an unknown user"), text.FormatThousandths(t.Accelerators), text.FormatDuration(t.Idle.Truncate(time.Hour))))
+			words = append(words, fmt.Sprintf("%s %s/%s of %s (%s for %s%s)", t.Kind, t.Namespace, t.Name, cmp.Or(t.User, unknownUser),
+				text.FormatThousandths(t.Accelerators), text.FormatDuration(t.Idle.Truncate(time.Hour)), r.stopsAt(t)))
 		}
 	}
 	if more := len(idle) - namedConflicts; more > 0 {
@@ -64,6 +64,30 @@ func (r *review) setAcceleratorsIdle() {
 	r.setCondition(v1alpha1.ConditionAcceleratorsIdle, metav1.ConditionTrue, v1alpha1.ReasonNotInUse, fmt.Sprintf(
 		"Not in use for %s or longer: %s accelerators. End what is not needed: %s.%s", text.FormatDuration(after),
 		text.FormatThousandths(all), strings.Join(words, ", "), r.p.sayIdleAsOf()))
+}
+
+// idleTasks are those in the profile's namespaces.
+func (r *review) idleTasks() []IdleTask {
+	ours := map[string]bool{}
+	for _, n := range r.p.namespaces[r.profile.Name] {
+		ours[n] = true
+	}
+	return slices.DeleteFunc(slices.Clone(r.p.o.Idle), func(t IdleTask) bool { return !ours[t.Namespace] })
+}
+
+// waste is how much a task wastes, in thousandths of an accelerator × seconds.
+type waste struct {
+	amount float64
+	task   string
+}
+
+func (t *IdleTask) wasteOf(accelerators int64, idle time.Duration) waste {
+	return waste{float64(accelerators) * idle.Seconds(), t.Namespace + "/" + t.Name}
+}
+
+// compareWaste orders the most wasteful first, and others by name.
+func compareWaste(a, b waste) int {
+	return cmp.Or(cmp.Compare(b.amount, a.amount), cmp.Compare(a.task, b.task))
 }
 
 // sayIdleAsOf says of when the figures are, as a sentence after another.

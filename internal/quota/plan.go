@@ -71,6 +71,8 @@ type Observed struct {
 	// IdleAsOf is until when their use is known; zero for nothing known. IdleOld is true if newer figures are due.
 	IdleAsOf time.Time
 	IdleOld  bool
+	// Stopping is what is known of how Notebooks are stopped.
+	Stopping Stopping
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.
 	VolcanoMissing string
 	// Waits are those of the decision before this one.
@@ -98,6 +100,8 @@ type Profile struct {
 	RefusedAt time.Time
 	// GuardRefused is the error of the API server at the last write of the guard; empty for none.
 	GuardRefused string
+	// Stopped are Notebooks that were stopped since the operator started; the status may not have all of them yet.
+	Stopped []v1alpha1.StoppedNotebook
 }
 
 // Jobs counts trainings and merges.
@@ -135,6 +139,8 @@ type ProfileDecision struct {
 	Placeholders []PlaceholderDecision
 	// Guard is what to do about the ConfigMap by which the API server judges other pods.
 	Guard GuardDecision
+	// Stop are Notebooks to stop.
+	Stop []NotebookStop
 	// Status is what the status should be.
 	Status v1alpha1.ResourceQuotaProfileStatus
 }

@@ -39,6 +39,7 @@ func (r *review) writeStatus(lent map[string]capacity.Amounts) {
 	r.setBudgetExceeded(unknown)
 	r.setLedgerVolatile()
 	r.setAcceleratorsIdle()
+	r.planStops()
 	r.planGuard()
 	r.conditionWriter().RestoreTransitionTimes(r.profile.Status.Conditions)
 }

@@ -49,8 +49,8 @@ replace example.com/other => example.com/other v9.9.9
 // Each program must be a tool of its module, so that go mod tidy keeps what it
 // needs.
 func TestModulesNameTheirPrograms(t *testing.T) {
-	for _, p := range append(clusterParts, kubectlPart, kubeletPart, corednsPart, TrainingOperator, NotebookController, objectStorePart,
-		Prometheus, OLM) {
+	for _, p := range append(clusterParts, kubectlPart, kubeletPart, corednsPart, TrainingOperator, NotebookController,
+		objectStorePart, Prometheus, OLM) {
 		folders := []string{p.folder()}
 		if p.variable != "" {
 			folders = nil

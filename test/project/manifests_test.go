@@ -347,6 +347,30 @@ func TestNodesAreTaintedOnlyWithTheComponent(t *testing.T) {
 	}
 }
 
+// Whoever changes a Notebook decides which image runs as its user.
+func TestNotebooksAreStoppedOnlyWithTheComponent(t *testing.T) {
+	for what, wants := range map[string][]string{"statefulsets": {"get"}, "notebooks": {"get", "patch"}} {
+		for name, want := range map[string][]string{"": nil, "notebook-culling": wants} {
+			var components, rights []string
+			if name != "" {
+				components = append(components, name)
+			}
+			for _, r := range installation(t, components...) {
+				rights = append(rights, rightsOn(t, r, what)...)
+			}
+			if !slices.Equal(rights, want) {
+				t.Errorf("with component %q the operator may %v %s, want %v", name, rights, what, want)
+			}
+		}
+	}
+	var policy admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	all := installation(t, "notebook-culling")
+	decode(t, named(t, all, "ValidatingAdmissionPolicyBinding", "tideline-operator-notebooks"), &policy)
+	if !slices.Equal(policy.Spec.ValidationActions, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}) {
+		t.Errorf("the policy does %v", policy.Spec.ValidationActions)
+	}
+}
+
 // rightsOn are the verbs that a role of the operator's has on a resource in all namespaces.
 func rightsOn(t *testing.T, r *resource.Resource, what string) []string {
 	t.Helper()

@@ -106,6 +106,16 @@ func lists() []Case {
 			decoded(`spec.idleAfter: Invalid value: "721h0m0s": idleAfter must be from 1h to 720h`),
 		refused("idleness in words", setting("spec.idleAfter", `"a day"`),
 			`spec.idleAfter: Invalid value: "a day": spec.idleAfter in body must be of type duration: "a day"`).blind().unreadable(),
+		refused("a stop after minutes", setting("spec", `{"idleAfter":"1h","stopIdleAfter":"59m"}`), stopBeforeIdle,
+			`spec.stopIdleAfter: Invalid value: "59m": stopIdleAfter must be from 1h to 720h`).
+			decoded(stopBeforeIdle, `spec.stopIdleAfter: Invalid value: "59m0s": stopIdleAfter must be from 1h to 720h`),
+		refused("a stop after months", setting("spec.stopIdleAfter", `"721h"`),
+			`spec.stopIdleAfter: Invalid value: "721h": stopIdleAfter must be from 1h to 720h`).
+			decoded(`spec.stopIdleAfter: Invalid value: "721h0m0s": stopIdleAfter must be from 1h to 720h`),
+		refused("a stop before anything is named", setting("spec.stopIdleAfter", `"23h"`), stopBeforeIdle),
+		refused("a stop in words", setting("spec.stopIdleAfter", `"a week"`),
+			`spec.stopIdleAfter: Invalid value: "a week": spec.stopIdleAfter in body must be of type duration: "a week"`).
+			blind().unreadable(),
 		refused("65 pools", setting(pools, many(65, `"p%d"`)), pools+": Too many: 65: must have at most 64 items").blind(),
 		refused("a pool's name of 64 letters", setting(pools, `["`+strings.Repeat("a", 64)+`"]`),
 			pools+"[0]: Too long: may not be more than 63 bytes").blind(),
@@ -113,6 +123,10 @@ func lists() []Case {
 			pools+`[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`),
 	}
 }
+
+// stopBeforeIdle is what is said of notebooks that would be stopped before they are named.
+const stopBeforeIdle = "spec.stopIdleAfter: Invalid value: stopIdleAfter must be at least idleAfter (24h by default), from " +
+	"which on notebooks are named: raise stopIdleAfter or lower idleAfter"
 
 // members are mistakes in who is of the team.
 func members() []Case {

@@ -73,7 +73,8 @@ func install(ctx context.Context, c *cluster.Cluster, programs cluster.Built) er
 	if _, err := client.CoreV1().Namespaces().Apply(ctx, applycorev1.Namespace(namespace), applied); err != nil {
 		return err
 	}
-	if _, err := client.CoreV1().ServiceAccounts(namespace).Apply(ctx, applycorev1.ServiceAccount(name, namespace), applied); err != nil {
+	account := applycorev1.ServiceAccount(name, namespace)
+	if _, err := client.CoreV1().ServiceAccounts(namespace).Apply(ctx, account, applied); err != nil {
 		return err
 	}
 	binding := applyrbacv1.ClusterRoleBinding(name).
