@@ -166,8 +166,8 @@ func (s *Scenario) EventsOf(uid types.UID) ([]string, error) {
 }
 
 // end tells how things stand if the test failed, and removes what others would notice. The namespace stays, without the labels by
-// which it belongs to a profile, until the cluster ends: deleting one takes 70 requests for each kind that the API server has, which
-// were half of all requests of a suite.
+// which it belongs to a profile, until the cluster ends: to delete one takes two requests for each kind that the API server has,
+// which was two fifths of all requests of a suite.
 func (s *Scenario) end() {
 	s.ctx = context.WithoutCancel(s.ctx)
 	if s.t.Failed() {

@@ -23,7 +23,8 @@ var order = []string{
 	v1alpha1.ConditionPagesRouted, v1alpha1.ConditionStoreUnavailable, v1alpha1.ConditionOwnerChecked,
 	v1alpha1.ConditionNamespaceConflict, v1alpha1.ConditionOvercommitted, v1alpha1.ConditionBudgetExceeded,
 	v1alpha1.ConditionLedgerVolatile, v1alpha1.ConditionOtherWorkloadsRefused, v1alpha1.ConditionAcceleratorsIdle,
-	v1alpha1.ConditionIdleNotebooksStopped, v1alpha1.ConditionDirectoryFaulty, v1alpha1.ConditionMailed, v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
+	v1alpha1.ConditionIdleNotebooksStopped, v1alpha1.ConditionDirectoryFaulty, v1alpha1.ConditionMailed,
+	v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
 }
 
 // Writer writes conditions of an object's generation, at a time.

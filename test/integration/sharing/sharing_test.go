@@ -26,7 +26,7 @@ const (
 // half asks for half of a device of 16 GiB.
 var half = asks("8192", "50")
 
-// asks asks for some MiB and some hundredths of the cores of one device.
+// asks makes a worker ask for some MiB and some hundredths of the cores of one device.
 func asks(mebibytes, percent string) func(*corev1.PodTemplateSpec) {
 	limits := corev1.ResourceList{
 		vgpus: resource.MustParse("1"), memory: resource.MustParse(mebibytes), cores: resource.MustParse(percent),

@@ -351,7 +351,8 @@ func (w *world) growers() []capacity.Grower {
 		if w.equal {
 			gain = func(surplus int32) float64 { return -float64(surplus) }
 		}
-		wanted := growth.WorthwhileSurplus(&e.o.Job.Spec, &e.o.Job.Status, e.o.Job.WantedSurplus(w.load.minimum, e.o.Job.Spec.MaxReplicas))
+		wanted := growth.WorthwhileSurplus(&e.o.Job.Spec, &e.o.Job.Status,
+			e.o.Job.WantedSurplus(w.load.minimum, e.o.Job.Spec.MaxReplicas))
 		all = append(all, capacity.Grower{Placed: placed, Gain: gain, Gang: capacity.Gang{
 			Job: e.key(), Queue: queue, Created: e.o.Job.CreationTimestamp.Time, Shape: oneDevice, Workers: wanted - placed,
 		}})
