@@ -151,13 +151,16 @@ var _ = Describe("Workers of other shapes", func() {
 
 	It("of two jobs with one port on the host's network never share a node as worker 0", func() {
 		s := newScenario("one-port", 2, 2)
-		for _, name := range []string{"a", "b", "c"} {
+		submit := func(name string) {
 			s.Submit(s.Job(name).Range(1, 1).With(func(job *v1alpha1.ElasticTrainingJob) {
 				job.Spec.Template.Spec.HostNetwork, job.Spec.Framework.Port = true, new(int32(25000))
 			}))
 		}
+		submit("a")
+		submit("b")
 		Eventually(s.Fetch("a")).Should(testutil.Train(1), "A trains")
 		Eventually(s.Fetch("b")).Should(testutil.Train(1), "B trains")
+		submit("c")
 		Expect(s.Worker("a", 0).Spec.NodeName).NotTo(Equal(s.Worker("b", 0).Spec.NodeName), "on the other node")
 		Eventually(s.Fetch("c")).WithTimeout(time.Minute).Should(HaveField("Status.Message",
 			ContainSubstring("Enough is free in all, but not where its workers may be beside other pods")), "C is told why it waits")
