@@ -288,7 +288,7 @@ capacity() {
 
 # merge runs the numbered behaviours of merges, with a real S3 server.
 merge() {
-	specs merge 25m integration/merge
+	specs merge 35m integration/merge
 }
 
 # profile runs the numbered behaviours of profiles. Shares are of the whole cluster, so one spec follows another.

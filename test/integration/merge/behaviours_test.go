@@ -39,7 +39,7 @@ var _ = Describe("the line of a pool", func() {
 		}
 		p.run(ctx)
 		for i := range merges {
-			Eventually(p.FetchMerge(fmt.Sprintf("m%02d", i)), 5*time.Minute).Should(haveMerged())
+			Eventually(p.FetchMerge(fmt.Sprintf("m%02d", i)), 12*time.Minute).Should(haveMerged())
 		}
 		asked, most, idle := seen.saw()
 		Expect(asked).To(HaveLen(merges), "each asked once")
@@ -47,7 +47,7 @@ var _ = Describe("the line of a pool", func() {
 		Expect(idle).To(BeNumerically("<", 5*time.Second), "no room idle that the head would fit in")
 		Expect(inversions(asked)).To(BeNumerically("<", 40), "in the order of weight, but for those that came before the others")
 		Expect(p.ReadMerge("early").Status.Summary).To(Equal("Waiting (weight 62 < 100)"))
-	}, SpecTimeout(8*time.Minute))
+	}, SpecTimeout(15*time.Minute))
 
 	It("behaviour 3: a head too big for now stays head, and 3b: also when a heavier one enters; one that takes nothing from "+
 		"it goes ahead", func(ctx SpecContext) {
