@@ -135,7 +135,8 @@ func (o *occupancy) sumOf(nodes []*node, at int, soon bool) (total int64) {
 	return total
 }
 
-// leaving is what leaving pods hold of what the gang asks for: on its nodes or, if nothing there, of its queue's limit.
+// leaving is how much leaving pods hold of the resources that the gang asks for: on its nodes or, if nothing there, within the
+// limit of its queue.
 func (d demand) leaving(free Amounts) Amounts {
 	sum := Amounts{}
 	for name, amount := range d.sumVectors(true) {

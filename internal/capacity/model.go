@@ -30,7 +30,7 @@ import (
 //	selection    demand + surplus       which of the surplus gives way
 //	bottleneck   demand + Answer        whose surplus holds what the gang lacks
 //	seating      ask + rules + view     on which nodes workers with rules about other pods have room
-//	survey       model + devices        how much of what is free waiting gangs cannot use
+//	survey       model + devices        how much free room waiting gangs cannot use
 //	simulation   a copy of the model    workers are placed and leave in thought, and the model stays as it is
 
 // Model answers questions about one snapshot; the package comment draws what it keeps for each node. It caches which nodes take
