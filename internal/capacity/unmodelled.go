@@ -7,7 +7,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/weight"
 )
 
-// What the model does not cover, as people read it: "because it asks for ...". docs/concepts.md lists the same, and metric
+// What the model does not cover, as people read it: "because it asks for ...". docs/metrics.md lists the same, and metric
 // tideline_unjudged_gangs counts the gangs that wait with each.
 const (
 	// ManyShapes is for a gang with more than MostShapes different pods.
