@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/test/testutil/suite"
+	"github.com/tideline-io/tideline/test/testutil/upgrade"
 )
 
 func TestInstall(t *testing.T) {
@@ -36,7 +37,7 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	var err error
 	programs, err = os.MkdirTemp("", "tideline-programs-")
 	Expect(err).NotTo(HaveOccurred(), "there is room for programs")
-	said, err := json.Marshal([]version{build(ctx, programs), buildPrevious(ctx)})
+	said, err := json.Marshal([]version{build(ctx, programs), {upgrade.Previous(ctx, thisRoot)}})
 	Expect(err).NotTo(HaveOccurred(), "versions are text")
 	return said
 }, func(_ context.Context, said []byte) {

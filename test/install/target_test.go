@@ -16,6 +16,7 @@ import (
 
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/upgrade"
 )
 
 // target is a cluster of a spec's own, on which Tideline is installed as users do it.
@@ -100,7 +101,7 @@ func (t *target) launch(ctx context.Context, in installation, name, address stri
 		"the operator has a token")
 	operator := testutil.NewOperator(testutil.OperatorOptions{
 		Program: in.version.Program, Kubeconfig: kubeconfig, Log: filepath.Join(t.dir, name+".log"),
-		Kinds:  in.kinds(),
+		Kinds:  upgrade.Kinds(in.objects),
 		Former: in.former,
 		Args: slices.Concat(in.arguments, []string{
 			"--leader-election-namespace=" + testutil.OperatorNamespace, "--webhooks", "--webhook-bind-address=" + address,

@@ -16,13 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/upgrade"
 )
 
 // version is a version of Tideline.
-type version struct {
-	// Name is its tag or commit, Root its source tree, and Program the operator that was built from it.
-	Name, Root, Program string
-}
+type version struct{ upgrade.Version }
 
 // thisRoot is the source tree that is tested.
 const thisRoot = "../.."
@@ -32,7 +30,7 @@ func build(ctx context.Context, folder string) version {
 	GinkgoHelper()
 	program, err := testutil.BuildOperator(ctx, folder)
 	Expect(err).NotTo(HaveOccurred(), "the operator is built")
-	return version{"this version", thisRoot, program}
+	return version{upgrade.Version{Name: "this version", Root: thisRoot, Program: program}}
 }
 
 // installation is what a kustomization makes of a version.
@@ -41,19 +39,6 @@ type installation struct {
 	objects   []*unstructured.Unstructured
 	arguments []string // of the operator, without its command
 	former    bool     // where the version has no command
-}
-
-// kinds are those of the version, in lower case.
-func (i installation) kinds() []string {
-	GinkgoHelper()
-	var all []string
-	definitions, _ := split(i.objects)
-	for _, o := range definitions {
-		kind, _, err := unstructured.NestedString(o.Object, "spec", "names", "singular")
-		Expect(err).NotTo(HaveOccurred(), "%s names a kind", o.GetName())
-		all = append(all, kind)
-	}
-	return all
 }
 
 // render returns what kustomize makes of a version's config/default with components, in a kustomization as users write theirs.
