@@ -113,7 +113,7 @@ func (j *Jobs) Work() {
 	j.Patch(j.Read("suspended"), `{"spec":{"suspend":false}}`)
 	gomega.Eventually(j.Fetch("suspended")).Should(testutil.Train(1), "it is resumed")
 	j.suspend()
-	j.AddNode(8)
-	gomega.Eventually(j.Fetch(j.queue)).Should(testutil.Train(8), "there is room")
+	j.AddNode(6)
+	gomega.Eventually(j.Fetch(j.queue)).Should(testutil.Train(6), "there is room")
 	j.queueUp()
 }
