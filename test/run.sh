@@ -421,9 +421,9 @@ helm() {
 	return "$status"
 }
 
-# olm has OLM install the bundle, and runs what it installed.
+# olm has OLM install the bundle and upgrade to it, and runs what it installed.
 olm() {
-	specs olm 15m olm 1
+	specs olm 25m olm 1
 }
 
 # faults hits the operator at each of its writes: once each, or with every fault if TIDELINE_FAULTS is full. Its closing line is

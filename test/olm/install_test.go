@@ -1,19 +1,10 @@
 package olm
 
 import (
-	"context"
-	"net/http"
-	"path/filepath"
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,38 +16,23 @@ import (
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
-// OLM's own pace: it looks again at what is not ready after some seconds, and at all else less often.
-const installation = 2 * time.Minute
-
 // The specs are the life of one installation, in order.
 var _ = Describe("The bundle", Ordered, func() {
 	var in *testutil.Installation
 	var csv *unstructured.Unstructured
-	var operator *process
+	var this bundle
 	BeforeAll(func(ctx SpecContext) {
+		this = bundleOf(thisRoot)
 		in = suite.Bare(ctx, cluster.Options{GPUNodes: 1, GPUsPerNode: 256})
-		bundle, err := filepath.Abs("../../bundle")
-		Expect(err).NotTo(HaveOccurred(), "the bundle has a path")
-		Expect(startOLM(ctx, in, bundle)).To(Succeed(), "OLM runs and has a catalog with the bundle")
+		_, err := startOLM(ctx, in, this.folder)
+		Expect(err).NotTo(HaveOccurred(), "OLM runs and has a catalog with the bundle")
 	})
 
 	It("is resolved and installed", func(ctx SpecContext) {
 		subscribe(ctx, in.Client)
-		field := func(o *unstructured.Unstructured, path ...string) func() (string, error) {
-			return func() (string, error) { return text(ctx, in.Client, o, path...) }
-		}
-		Eventually(field(subscription(), "status", "installPlanRef", "name")).WithTimeout(installation).ShouldNot(BeEmpty(),
-			"the package of the catalog is resolved")
-		plan, err := text(ctx, in.Client, subscription(), "status", "installPlanRef", "name")
-		Expect(err).NotTo(HaveOccurred(), "the Subscription is read")
-		Eventually(field(object("v1alpha1", "InstallPlan", plan), "status", "phase")).WithTimeout(installation).Should(
-			Equal("Complete"), "every manifest of the bundle is created")
-
-		name, err := text(ctx, in.Client, subscription(), "status", "currentCSV")
-		Expect(err).NotTo(HaveOccurred(), "the Subscription is read")
-		csv = object("v1alpha1", "ClusterServiceVersion", name)
+		awaitPlan(ctx, in.Client, this.csv)
 		place(ctx, in.Client)
-		Eventually(field(csv, "status", "phase")).WithTimeout(installation).Should(Equal("Succeeded"), "the operator is installed")
+		csv = awaitInstalled(ctx, in.Client, this.csv)
 	})
 
 	It("has the rights that it asks for, and those that OLM gives to whoever has webhooks", func(ctx SpecContext) {
@@ -75,15 +51,10 @@ var _ = Describe("The bundle", Ordered, func() {
 	// Of every kind that an operator brings, OLM gives admins all verbs, and so also those that are no verbs of Kubernetes.
 	It("lets admins of a namespace name the owners of jobs", func() {
 		s := in.NewScenario(GinkgoT(), "admin")
-		binding := &rbacv1.RoleBinding{
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "alice"}},
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"},
-		}
-		binding.Namespace, binding.Name = s.Namespace, "alice"
-		s.Create(binding)
+		letIn(s, alice, "admin")
 		Eventually(func() (bool, error) {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: "alice",
+				User: alice,
 				ResourceAttributes: &authorizationv1.ResourceAttributes{
 					Namespace: s.Namespace, Verb: "assign-owner", Group: v1alpha1.GroupVersion.Group, Resource: "elastictrainingjobs",
 				},
@@ -94,11 +65,7 @@ var _ = Describe("The bundle", Ordered, func() {
 	})
 
 	It("runs as its Deployment says, with the rights that OLM gave it", func(ctx SpecContext) {
-		operator = newProcess(ctx, in.Client, GinkgoT().TempDir())
-		Expect(in.Operate(ctx, operator.options)).To(Succeed(), "the operator reconciles")
-		route(ctx, in.Client, csv, operator.webhooks)
-		Expect(in.AwaitWebhooks(ctx)).To(Succeed(), "the API server trusts OLM's certificate for OLM's Service, and calls the operator")
-		Eventually(operator.ready).WithContext(ctx).Should(Equal(http.StatusOK), "the operator is ready where its probe looks")
+		operate(ctx, in, csv)
 	})
 
 	It("shows scenario 1: a gang is placed whole or not at all", func() {
@@ -150,46 +117,3 @@ var _ = Describe("The bundle", Ordered, func() {
 		Expect(s.Client.Create(s.Context(), s.Job("b").Obj())).To(Succeed(), "no webhook holds up a new job")
 	})
 })
-
-// deployment is the operator's.
-func deployment() *appsv1.Deployment {
-	o := &appsv1.Deployment{}
-	o.Namespace, o.Name = testutil.OperatorNamespace, testutil.OperatorServiceAccount
-	return o
-}
-
-// place puts the pod of the operator's Deployment on a node, as kube-scheduler would, and waits until the node says that it runs.
-func place(ctx context.Context, c client.Client) {
-	GinkgoHelper()
-	var pod *corev1.Pod
-	Eventually(func() ([]corev1.Pod, error) {
-		pods, err := podsOf(ctx, c)
-		if len(pods) == 1 {
-			pod = &pods[0]
-		}
-		return pods, err
-	}).WithTimeout(installation).Should(HaveLen(1), "OLM's Deployment has its pod")
-	binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "gpu-0"}}
-	Expect(c.SubResource("binding").Create(ctx, pod, binding)).To(Succeed(), "the pod is placed")
-	Eventually(func() (corev1.PodPhase, error) {
-		err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod)
-		return pod.Status.Phase, err
-	}).Should(Equal(corev1.PodRunning), "the simulated node says that it runs")
-}
-
-// podsOf lists the pods of the operator's Deployment.
-func podsOf(ctx context.Context, c client.Client) ([]corev1.Pod, error) {
-	o := deployment()
-	if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	pods := &corev1.PodList{}
-	err := c.List(ctx, pods, client.InNamespace(o.Namespace), client.MatchingLabels(o.Spec.Selector.MatchLabels))
-	return pods.Items, err
-}
-
-// gone holds when an object does not exist.
-func gone(ctx context.Context, c client.Client, o client.Object) (bool, error) {
-	err := c.Get(ctx, client.ObjectKeyFromObject(o), o)
-	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-}

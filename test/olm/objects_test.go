@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -116,4 +117,10 @@ func called(ctx context.Context, c client.Client, csv string) ([]string, error) 
 		names = append(names, o.GetName())
 	}
 	return names, err
+}
+
+// gone holds when an object does not exist.
+func gone(ctx context.Context, c client.Client, o client.Object) (bool, error) {
+	err := c.Get(ctx, client.ObjectKeyFromObject(o), o)
+	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 }

@@ -72,7 +72,7 @@ func newProcess(ctx context.Context, c client.Client, dir string) *process {
 	Expect(err).NotTo(HaveOccurred(), "there is a port for the webhooks")
 	p.probe = "http://" + probes + container.ReadinessProbe.HTTPGet.Path
 	args, named := strings.CutPrefix(args, "run\n")
-	Expect(named).To(BeTrue(), "the pod says which command runs")
+	p.options.Former = !named
 	p.options.Args = append(strings.Split(args, "\n"),
 		"--webhook-cert-dir="+certificates,
 		"--webhook-bind-address="+p.webhooks,
@@ -93,7 +93,7 @@ func mount(ctx context.Context, c client.Client, pod *corev1.Pod, volume, dir, p
 	read := func(o client.Object, name string) {
 		o.SetNamespace(pod.Namespace)
 		o.SetName(name)
-		Expect(c.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed(), "%T %s is read", o, name)
+		Eventually(func() error { return c.Get(ctx, client.ObjectKeyFromObject(o), o) }).Should(Succeed(), "%T %s is read", o, name)
 	}
 	for _, v := range pod.Spec.Volumes {
 		switch {

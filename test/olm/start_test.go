@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -15,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -41,6 +41,8 @@ type lifecycleManager struct {
 	*testutil.Installation
 
 	programs cluster.Built
+	needs    []*cluster.Process
+	catalogs int // that were ever served
 }
 
 // startOLM installs the Operator Lifecycle Manager, starts its two operators as
@@ -49,24 +51,37 @@ type lifecycleManager struct {
 //
 // Catalogs name images of bundles, which OLM unpacks in a Job. Here no Job runs,
 // so the catalog carries the bundle's manifests themselves.
-func startOLM(ctx context.Context, in *testutil.Installation, bundle string) error {
+func startOLM(ctx context.Context, in *testutil.Installation, bundle string) (*lifecycleManager, error) {
 	programs, err := in.Cluster.Build(ctx, cluster.OLM)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	m := lifecycleManager{in, programs}
+	m := &lifecycleManager{Installation: in, programs: programs}
 	definitions, err := programs.Objects(cluster.OLMDefinitions...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := in.Cluster.InstallDefinitions(ctx, definitions); err != nil {
-		return err
+		return nil, err
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: olmNamespace}}
 	if err := in.Client.Create(ctx, namespace); err != nil {
-		return err
+		return nil, err
 	}
-	catalog, err := m.writeCatalog(ctx, bundle)
+	for _, program := range []string{olmOperator, catalogOperator} {
+		p, err := m.startOperator(program)
+		if err != nil {
+			return nil, err
+		}
+		m.needs = append(m.needs, p)
+	}
+	return m, m.offer(ctx, bundle)
+}
+
+// offer serves a catalog in which each bundle replaces the one before it, points
+// the CatalogSource to it as another image would, and returns when OLM has reached it.
+func (m *lifecycleManager) offer(ctx context.Context, bundles ...string) error {
+	catalog, err := m.writeCatalog(ctx, bundles...)
 	if err != nil {
 		return err
 	}
@@ -74,23 +89,23 @@ func startOLM(ctx context.Context, in *testutil.Installation, bundle string) err
 	if err != nil {
 		return err
 	}
-	needs := []*cluster.Process{registry}
-	for _, program := range []string{olmOperator, catalogOperator} {
-		p, err := m.startOperator(program)
-		if err != nil {
-			return err
-		}
-		needs = append(needs, p)
+	source := newCatalogSource(address)
+	if m.catalogs == 1 {
+		err = m.Client.Create(ctx, source)
+	} else {
+		err = m.Client.Patch(ctx, newCatalogSource(""), client.RawPatch(types.MergePatchType,
+			fmt.Appendf(nil, `{"spec":{"address":%q}}`, address)))
 	}
-	if err := in.Client.Create(ctx, newCatalogSource(address)); err != nil {
+	if err != nil {
 		return err
 	}
-	return in.Cluster.WaitFor(ctx, "OLM to reach its catalog", m.catalogReached, needs...)
+	reached := func(ctx context.Context) error { return m.catalogReached(ctx, address) }
+	return m.Cluster.WaitFor(ctx, "OLM to reach its catalog", reached, append(m.needs, registry)...)
 }
 
 // startOperator starts one of OLM's operators. Both serve metrics at port 8080
 // and go on without them where it is taken.
-func (m lifecycleManager) startOperator(program string) (*cluster.Process, error) {
+func (m *lifecycleManager) startOperator(program string) (*cluster.Process, error) {
 	kubeconfig, err := m.Cluster.WriteKubeconfig(program)
 	if err != nil {
 		return nil, err
@@ -99,39 +114,59 @@ func (m lifecycleManager) startOperator(program string) (*cluster.Process, error
 		[]string{"--namespace=" + olmNamespace}, "KUBECONFIG="+kubeconfig)
 }
 
-// writeCatalog writes a catalog of one bundle and returns its folder.
-func (m lifecycleManager) writeCatalog(ctx context.Context, bundle string) (string, error) {
-	channel, err := defaultChannel(bundle)
+// writeCatalog writes a catalog in which each bundle replaces the one before it,
+// and returns its folder. The channel is that of the last.
+func (m *lifecycleManager) writeCatalog(ctx context.Context, bundles ...string) (string, error) {
+	channel, err := defaultChannel(bundles[len(bundles)-1])
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, m.programs.Program(opm), "render", bundle)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	rendered, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("opm render %s: %w\n%s", bundle, err, stderr.Bytes())
+	var entries []any
+	var all bytes.Buffer
+	var replaces string
+	for _, bundle := range bundles {
+		rendered, name, err := m.render(ctx, bundle)
+		if err != nil {
+			return "", err
+		}
+		entry := map[string]any{"name": name}
+		if replaces != "" {
+			entry["replaces"] = replaces
+		}
+		entries, replaces = append(entries, entry), name
+		_, _ = all.Write(rendered)
 	}
-	var named struct{ Name, Package string }
-	if err := json.Unmarshal(rendered, &named); err != nil {
-		return "", fmt.Errorf("opm render %s: %w", bundle, err)
-	}
-	var catalog bytes.Buffer
-	encoder := json.NewEncoder(&catalog)
+	encoder := json.NewEncoder(&all)
 	for _, object := range []map[string]any{
-		{"schema": "olm.package", "name": named.Package, "defaultChannel": channel},
-		{"schema": "olm.channel", "package": named.Package, "name": channel, "entries": []any{map[string]any{"name": named.Name}}},
+		{"schema": "olm.package", "name": packageName, "defaultChannel": channel},
+		{"schema": "olm.channel", "package": packageName, "name": channel, "entries": entries},
 	} {
 		if err := encoder.Encode(object); err != nil {
 			return "", err
 		}
 	}
-	_, _ = catalog.Write(rendered)
-	folder := filepath.Join(m.Cluster.Dir(), "olm-catalog")
+	m.catalogs++
+	folder := filepath.Join(m.Cluster.Dir(), fmt.Sprint("olm-catalog-", m.catalogs))
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
-	return folder, os.WriteFile(filepath.Join(folder, "catalog.json"), catalog.Bytes(), 0o644)
+	return folder, os.WriteFile(filepath.Join(folder, "catalog.json"), all.Bytes(), 0o644)
+}
+
+// render returns a bundle as catalogs have it, and its name.
+func (m *lifecycleManager) render(ctx context.Context, bundle string) (rendered []byte, name string, err error) {
+	cmd := exec.CommandContext(ctx, m.programs.Program(opm), "render", bundle)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	rendered, err = cmd.Output()
+	if err != nil {
+		return nil, "", fmt.Errorf("opm render %s: %w\n%s", bundle, err, stderr.Bytes())
+	}
+	var named struct{ Name string }
+	if err := json.Unmarshal(rendered, &named); err != nil {
+		return nil, "", fmt.Errorf("opm render %s: %w", bundle, err)
+	}
+	return rendered, named.Name, nil
 }
 
 // defaultChannel is the channel that a bundle says its package has by default.
@@ -153,9 +188,9 @@ func defaultChannel(bundle string) (string, error) {
 
 // startRegistry serves a catalog as its image would, and returns where. As in an
 // image, opm writes /etc/nsswitch.conf where there is none, if it may.
-func (m lifecycleManager) startRegistry(ctx context.Context, catalog string) (p *cluster.Process, where string, err error) {
+func (m *lifecycleManager) startRegistry(ctx context.Context, catalog string) (p *cluster.Process, where string, err error) {
 	p, err = m.Cluster.StartServer(ctx, cluster.Server{
-		Name:    opm,
+		Name:    fmt.Sprint(opm, "-", m.catalogs),
 		Program: m.programs.Program(opm),
 		Ports:   1,
 		Prepare: func(_ context.Context, ports []int) ([]string, error) {
@@ -187,14 +222,15 @@ func newCatalogSource(address string) *unstructured.Unstructured {
 	}}
 }
 
-func (m lifecycleManager) catalogReached(ctx context.Context) error {
+// catalogReached is an error unless OLM says that it is connected to the catalog at address.
+func (m *lifecycleManager) catalogReached(ctx context.Context, address string) error {
 	source := newCatalogSource("")
 	if err := m.Client.Get(ctx, client.ObjectKeyFromObject(source), source); err != nil {
 		return err
 	}
-	state, _, _ := unstructured.NestedString(source.Object, "status", "connectionState", "lastObservedState")
-	if state != "READY" {
-		return errors.New("the state of the connection is " + strconv.Quote(state))
+	connection, _, _ := unstructured.NestedStringMap(source.Object, "status", "connectionState")
+	if connection["lastObservedState"] != "READY" || connection["address"] != address {
+		return fmt.Errorf("the state of the connection to %s is %v", address, connection)
 	}
 	return nil
 }
