@@ -68,10 +68,10 @@ func (b bundle) above(other bundle) bundle {
 	folder := GinkgoT().TempDir()
 	Expect(os.CopyFS(folder, os.DirFS(b.folder))).To(Succeed(), "the bundle is copied")
 	content, err := os.ReadFile(filepath.Join(folder, csvFile))
-	Expect(err).NotTo(HaveOccurred(), "the ClusterServiceVersion is read")
+	Expect(err).NotTo(HaveOccurred(), "its ClusterServiceVersion is read")
 	// Its name, the operator's image, and the version itself.
 	changed := strings.NewReplacer("v"+b.version, "v"+next, "\n  version: "+b.version, "\n  version: "+next).Replace(string(content))
-	Expect(os.WriteFile(filepath.Join(folder, csvFile), []byte(changed), 0o600)).To(Succeed(), "the ClusterServiceVersion is written")
+	Expect(os.WriteFile(filepath.Join(folder, csvFile), []byte(changed), 0o600)).To(Succeed(), "and written")
 	renamed := readBundle(folder)
 	Expect(renamed.version).To(Equal(next), "it is the next version")
 	return renamed

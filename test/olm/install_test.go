@@ -36,16 +36,7 @@ var _ = Describe("The bundle", Ordered, func() {
 	})
 
 	It("has the rights that it asks for, and those that OLM gives to whoever has webhooks", func(ctx SpecContext) {
-		const service = "tideline-controller-manager-service"
-		Eventually(granted).WithArguments(ctx, in.Client).Should(ConsistOf(
-			HavePrefix(csv.GetName()+"-"),                                // rights in all namespaces
-			HavePrefix(csv.GetName()+"-"+packageName+"-"),                // rights in its own namespace, which OLM lifts
-			HavePrefix(testutil.OperatorNamespace+"/"+csv.GetName()+"-"), // the same where they were asked for
-			testutil.OperatorNamespace+"/"+csv.GetName(),                 // its OperatorCondition
-			testutil.OperatorNamespace+"/"+service+"-cert",               // the Secret with its certificate
-			service+"-system:auth-delegator",
-			"kube-system/"+service+"-auth-reader",
-		), "bindings to its ServiceAccount")
+		Eventually(granted).WithArguments(ctx, in.Client).Should(ConsistOf(rightsUnder(csv.GetName())...), "bindings to its ServiceAccount")
 	})
 
 	// Of every kind that an operator brings, OLM gives admins all verbs, and so also those that are no verbs of Kubernetes.

@@ -26,8 +26,8 @@ func awaitPlan(ctx context.Context, c client.Client, csv string) {
 		"the package of the catalog is resolved")
 	plan, err := text(ctx, c, subscription(), "status", "installPlanRef", "name")
 	Expect(err).NotTo(HaveOccurred(), "the Subscription is read")
-	Eventually(text).WithArguments(ctx, c, object("v1alpha1", "InstallPlan", plan), "status", "phase").WithTimeout(installation).Should(
-		Equal("Complete"), "every manifest of the bundle is applied")
+	Eventually(text).WithArguments(ctx, c, object("v1alpha1", "InstallPlan", plan), "status", "phase").
+		WithTimeout(installation).Should(Equal("Complete"), "every manifest of the bundle is applied")
 }
 
 // awaitInstalled waits until OLM says that a ClusterServiceVersion is installed, and returns it.

@@ -88,6 +88,20 @@ func granted(ctx context.Context, c client.Client) ([]string, error) {
 	return names, nil
 }
 
+// rightsUnder are matchers of the bindings by which the operator has rights while a ClusterServiceVersion is installed.
+func rightsUnder(csv string) []any {
+	const service = "tideline-controller-manager-service"
+	return []any{
+		HavePrefix(csv + "-"),                                    // rights in all namespaces
+		HavePrefix(csv + "-" + packageName + "-"),                // rights in its own namespace, which OLM lifts
+		HavePrefix(testutil.OperatorNamespace + "/" + csv + "-"), // the same where they were asked for
+		testutil.OperatorNamespace + "/" + csv,                   // its OperatorCondition
+		testutil.OperatorNamespace + "/" + service + "-cert",     // the Secret with its certificate
+		service + "-system:auth-delegator",
+		"kube-system/" + service + "-auth-reader",
+	}
+}
+
 // configurations are the webhook configurations that OLM made for a ClusterServiceVersion.
 func configurations(ctx context.Context, c client.Client, csv string) ([]client.Object, error) {
 	ours := client.MatchingLabels{"olm.owner": csv}

@@ -41,10 +41,11 @@ func approvalTakesARight(s *testutil.Scenario) {
 	s.Submit(s.Job("a").Range(2, 2).Tier("main-traffic").Asks("1", "1Gi"))
 	Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonAwaitingApproval), "it is held")
 
-	Expect(approve(s, as(s, alice, "edit"))).To(MatchError(fmt.Sprintf(`admission webhook "approval.tideline.io" denied the request: `+
-		`ElasticTrainingJob.tideline.io "a" is invalid: metadata.annotations[tideline.io/approval]: Forbidden: to approve a job, or to `+
-		`remove an approval, a user needs the right to approve resourcequotaprofiles.tideline.io %s, which %q does not have: ask a user `+
-		`who has it, or ask an administrator to bind ClusterRole tideline-approve`, s.Namespace, alice)), "the whole answer")
+	Expect(approve(s, as(s, alice, "edit"))).To(MatchError(fmt.Sprintf(
+		`admission webhook "approval.tideline.io" denied the request: ElasticTrainingJob.tideline.io "a" is invalid: `+
+			`metadata.annotations[tideline.io/approval]: Forbidden: to approve a job, or to remove an approval, a user needs the `+
+			`right to approve resourcequotaprofiles.tideline.io %s, which %q does not have: ask a user who has it, or ask an `+
+			`administrator to bind ClusterRole tideline-approve`, s.Namespace, alice)), "the whole answer")
 	may := &rbacv1.ClusterRoleBinding{
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: bob}},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tideline-approve"},

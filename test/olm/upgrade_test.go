@@ -50,6 +50,8 @@ var _ = Describe("The bundle of another version", Ordered, func() {
 		Expect(r.Client.Get(ctx, client.ObjectKeyFromObject(configuration), configuration)).To(Succeed())
 		Expect(configuration.Data).To(HaveLen(1), "docs/olm.md says that an upgrade overwrites it")
 		r.expectDefinitions(ctx, now)
+		Eventually(granted).WithArguments(ctx, r.Client).WithTimeout(installation).Should(ConsistOf(rightsUnder(now.csv)...),
+			"rights of the version before go")
 	})
 
 	It("has jobs go on to work", func() { jobs.Work() })
@@ -88,8 +90,8 @@ func (r *rollout) offer(ctx SpecContext, before, now bundle) {
 	Expect(r.olm.offer(ctx, before.folder, now.folder)).To(Succeed(), "OLM sees the catalog with the new version")
 }
 
-// follow runs whatever pod OLM has the operator run, until it leaves the installation of a bundle as it is and the bundle that was
-// replaced is gone, and until the operator answers webhooks.
+// follow runs whatever pod OLM has the operator run, until OLM has installed a bundle for good and the one that was replaced is
+// gone, and until the operator answers webhooks.
 func (r *rollout) follow(ctx SpecContext, b bundle, program, replaced string) {
 	GinkgoHelper()
 	csv := object("v1alpha1", "ClusterServiceVersion", b.csv)
@@ -106,8 +108,8 @@ func (r *rollout) follow(ctx SpecContext, b bundle, program, replaced string) {
 	r.process.answers(ctx, r.Installation, csv)
 }
 
-// keepUp does what a kubelet does: it ends the process of a pod that is gone, and runs the pod that there is. OLM may replace a pod
-// before its operator was ever ready.
+// keepUp does what a kubelet does: it ends the process of a pod that is gone, and runs the pod that there is. OLM may replace a
+// pod before its operator was ever ready.
 func (r *rollout) keepUp(ctx SpecContext, o testutil.OperatorOptions) {
 	GinkgoHelper()
 	pods, err := podsOf(ctx, r.Client)
