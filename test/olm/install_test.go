@@ -36,7 +36,8 @@ var _ = Describe("The bundle", Ordered, func() {
 	})
 
 	It("has the rights that it asks for, and those that OLM gives to whoever has webhooks", func(ctx SpecContext) {
-		Eventually(granted).WithArguments(ctx, in.Client).Should(ConsistOf(rightsUnder(csv.GetName())...), "bindings to its ServiceAccount")
+		Eventually(granted).WithArguments(ctx, in.Client).Should(ConsistOf(rightsUnder(csv.GetName())...),
+			"bindings to its ServiceAccount")
 	})
 
 	// Of every kind that an operator brings, OLM gives admins all verbs, and so also those that are no verbs of Kubernetes.

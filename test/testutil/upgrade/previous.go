@@ -38,8 +38,8 @@ func Previous(ctx context.Context, root string) Version {
 	}
 	commit, err := git(ctx, root, nil, "rev-parse", "--verify", name+"^{commit}")
 	if err != nil {
-		ginkgo.Fail("There is nothing to upgrade from: this checkout lacks the version before, " + name + ", because it is shallow or " +
-			"no checkout of git. Fetch the whole history with its tags (git fetch --unshallow --tags). git says: " + err.Error())
+		ginkgo.Fail("There is nothing to upgrade from: this checkout lacks the version before, " + name + ", because it is shallow " +
+			"or no checkout of git. Fetch the whole history with its tags (git fetch --unshallow --tags). git says: " + err.Error())
 	}
 	cache, err := cluster.CacheDir()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "there is a cache")
