@@ -6,6 +6,7 @@
 # stock and then sizing. What compiles or computes runs alone, because scenarios measure time.
 #
 # TIDELINE_LABELS chooses the specs of suites by their labels, as Ginkgo's --label-filter: those that are not long by default.
+# TIDELINE_REPORTS is a folder that gets the JUnit reports of all stages, which have the seconds of each test.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -38,6 +39,7 @@ cleanup() {
 		kill -INT -- "-$aside" 2>/dev/null && wait "$aside" || true
 	done
 	((${#failed[@]} == 0)) || keep
+	[[ -z ${TIDELINE_REPORTS:-} ]] || { mkdir -p "$TIDELINE_REPORTS" && cp "$TMPDIR"/*.xml "$TIDELINE_REPORTS" || true; }
 	chmod -R u+w "$TMPDIR" "$steady" 2>/dev/null || true
 	rm -rf "$TMPDIR" "$steady"
 }
