@@ -124,7 +124,7 @@ generate: ## Generate deep copies and docs/reference/api.md from api/.
 	echo "generating deep copies in api/"
 	"$$controller_gen" object paths=./api/...
 	echo "generating docs/reference/api.md"
-	"$$crd_ref_docs" --source-path=api/v1alpha1 --config=test/tools/crd-ref-docs/config.yaml \
+	"$$crd_ref_docs" --source-path=api/v1beta1 --config=test/tools/crd-ref-docs/config.yaml \
 		--templates-dir=test/tools/crd-ref-docs/templates --renderer=markdown --output-path=docs/reference/api.md --log-level=ERROR
 
 .PHONY: manifests

@@ -32,7 +32,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/config/rbac"
 	"github.com/tideline-io/tideline/controllers/costreport"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
@@ -45,6 +46,7 @@ import (
 	"github.com/tideline-io/tideline/internal/cli/doctor"
 	"github.com/tideline-io/tideline/internal/cli/ledgercopy"
 	"github.com/tideline-io/tideline/internal/cli/simulate"
+	"github.com/tideline-io/tideline/internal/cli/storage"
 	"github.com/tideline-io/tideline/internal/cli/submit"
 	"github.com/tideline-io/tideline/internal/cli/why"
 	"github.com/tideline-io/tideline/internal/console"
@@ -75,7 +77,7 @@ func main() {
 	connection := cli.NewConnection(newScheme)
 	root := cli.Root(os.Args[0], runCommand(connection), why.Command(connection, recorder.ReadLedger, time.Now),
 		approve.Command(connection), simulate.Command(connection), submit.Command(connection, time.Now), convert.Command(),
-		ledgercopy.Command(recorder.ReadLedger, recorder.OpenLedger),
+		ledgercopy.Command(recorder.ReadLedger, recorder.OpenLedger), storage.Command(connection, crd.Names),
 		why.Sizing(connection, recorder.ReadLedger, time.Now), doctor.Command(connection), versionCommand())
 	os.Exit(cli.Execute(ctrl.SetupSignalHandler(), root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
@@ -459,7 +461,7 @@ func metricsOptions(m config.Metrics) metricsserver.Options {
 
 func newScheme() (*k8sruntime.Scheme, error) {
 	scheme := k8sruntime.NewScheme()
-	for _, add := range []func(*k8sruntime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, gang.AddToScheme} {
+	for _, add := range []func(*k8sruntime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme, gang.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register kinds: %w", err)
 		}

@@ -19,7 +19,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
@@ -50,7 +50,7 @@ func pages(t *testing.T) []string {
 // words are the values of the constants in the API's conditions whose names begin with a prefix, each once.
 func words(t *testing.T, prefix string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(repository, "api", "v1alpha1", "*_conditions.go"))
+	paths, err := filepath.Glob(filepath.Join(repository, "api", "v1beta1", "*_conditions.go"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("there are no files of conditions: %v", err)
 	}
@@ -279,25 +279,25 @@ func TestPagesShowTheirFiles(t *testing.T) {
 
 // Every job and merge that is shown would be admitted.
 func TestJobsAreValid(t *testing.T) {
-	checked := checkShown(t, v1alpha1.ElasticTrainingJobKind, crd.ElasticTrainingJob,
-		func() any { return &v1alpha1.ElasticTrainingJob{} })
+	checked := checkShown(t, v1beta1.ElasticTrainingJobKind, crd.ElasticTrainingJob,
+		func() any { return &v1beta1.ElasticTrainingJob{} })
 	if checked < 4 {
 		t.Errorf("only %d jobs were found in samples and pages", checked)
 	}
 	completed := func() any { // as the API server does, before it evaluates rules
-		return &v1alpha1.MergeJob{Spec: v1alpha1.MergeJobSpec{
-			MinReplicas: 1, MaxReplicas: 1, Store: v1alpha1.ModelStore{Increments: "inc/", Full: "full/"},
+		return &v1beta1.MergeJob{Spec: v1beta1.MergeJobSpec{
+			MinReplicas: 1, MaxReplicas: 1, Store: v1beta1.ModelStore{Increments: "inc/", Full: "full/"},
 		}}
 	}
-	if checkShown(t, v1alpha1.MergeJobKind, crd.MergeJob, completed) == 0 {
+	if checkShown(t, v1beta1.MergeJobKind, crd.MergeJob, completed) == 0 {
 		t.Error("no merge was found in samples and pages")
 	}
-	profile := func() any { return &v1alpha1.ResourceQuotaProfile{} }
-	if checkShown(t, v1alpha1.ResourceQuotaProfileKind, crd.ResourceQuotaProfile, profile) == 0 {
+	profile := func() any { return &v1beta1.ResourceQuotaProfile{} }
+	if checkShown(t, v1beta1.ResourceQuotaProfileKind, crd.ResourceQuotaProfile, profile) == 0 {
 		t.Error("no profile was found in samples and pages")
 	}
-	report := func() any { return &v1alpha1.CostReport{} }
-	if checkShown(t, v1alpha1.CostReportKind, crd.CostReport, report) == 0 {
+	report := func() any { return &v1beta1.CostReport{} }
+	if checkShown(t, v1beta1.CostReportKind, crd.CostReport, report) == 0 {
 		t.Error("no report was found in samples and pages")
 	}
 }
@@ -305,7 +305,7 @@ func TestJobsAreValid(t *testing.T) {
 // checkShown holds what is shown of a kind to its definition, and counts it.
 func checkShown(t *testing.T, kind string, definition []byte, empty func() any) int {
 	t.Helper()
-	rules, err := specvalidation.New(definition, v1alpha1.GroupVersion.Version)
+	rules, err := specvalidation.New(definition, v1beta1.GroupVersion.Version)
 	if err != nil {
 		t.Fatal(err)
 	}

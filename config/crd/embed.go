@@ -23,3 +23,8 @@ var ResourceQuotaProfile []byte
 //
 //go:embed bases/tideline.io_costreports.yaml
 var CostReport []byte
+
+// Names are the names of all of them.
+var Names = []string{
+	"elastictrainingjobs.tideline.io", "mergejobs.tideline.io", "resourcequotaprofiles.tideline.io", "costreports.tideline.io",
+}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -74,7 +74,7 @@ type Dependencies struct {
 
 // Setup registers the reconciler with the manager.
 func Setup(mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
-	g, err := specvalidation.New(crd.CostReport, v1alpha1.GroupVersion.Version)
+	g, err := specvalidation.New(crd.CostReport, v1beta1.GroupVersion.Version)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) err
 	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("costreport").
-		For(&v1alpha1.CostReport{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
+		For(&v1beta1.CostReport{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
 			predicate.AnnotationChangedPredicate{}))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
@@ -109,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	} else if !seen {
 		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
 	}
-	object := &v1alpha1.CostReport{}
+	object := &v1beta1.CostReport{}
 	if err := r.client.Get(ctx, req.NamespacedName, object); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.metrics.forgetReport(req.Name)

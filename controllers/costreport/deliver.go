@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
 	"github.com/tideline-io/tideline/internal/cost/delivery"
 	"github.com/tideline-io/tideline/internal/cost/mail"
@@ -47,8 +47,8 @@ var errDeleted = errors.New("the CostReport was deleted meanwhile")
 
 // isDeleted tells whether a CostReport was deleted since it was read: many mails take long, and a mail cannot be recalled.
 // If the API server does not answer, sending continues.
-func (r *Reconciler) isDeleted(ctx context.Context, object *v1alpha1.CostReport) bool {
-	current := &v1alpha1.CostReport{}
+func (r *Reconciler) isDeleted(ctx context.Context, object *v1beta1.CostReport) bool {
+	current := &v1beta1.CostReport{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(object), current)
 	return apierrors.IsNotFound(err) || err == nil && (current.UID != object.UID || current.DeletionTimestamp != nil)
 }

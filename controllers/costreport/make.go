@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
 	"github.com/tideline-io/tideline/internal/cost/mail"
@@ -61,12 +61,12 @@ func (r *Reconciler) computeAndKeep(ctx context.Context, v *view, m *costreport.
 }
 
 // dimensions are those of the API, as the computation calls them.
-var dimensions = map[v1alpha1.ReportDimension]cost.Dimension{
-	v1alpha1.GroupByUser: cost.ByUser, v1alpha1.GroupByTeam: cost.ByTeam, v1alpha1.GroupByTask: cost.ByTask,
+var dimensions = map[v1beta1.ReportDimension]cost.Dimension{
+	v1beta1.GroupByUser: cost.ByUser, v1beta1.GroupByTeam: cost.ByTeam, v1beta1.GroupByTask: cost.ByTask,
 }
 
 // reportOptions are how a report is written.
-func (r *Reconciler) reportOptions(object *v1alpha1.CostReport, revision int32) report.Options {
+func (r *Reconciler) reportOptions(object *v1beta1.CostReport, revision int32) report.Options {
 	o := report.Options{Name: object.Name, Revision: int(revision), Top: int(object.Spec.Top)}
 	for _, ranking := range object.Spec.Rankings {
 		o.Rankings = append(o.Rankings, report.Ranking(ranking))
@@ -79,7 +79,7 @@ func (r *Reconciler) reportOptions(object *v1alpha1.CostReport, revision int32) 
 
 // filesOf are the files that are kept of a report.
 func filesOf(
-	computed *cost.Report, spec *v1alpha1.CostReportSpec, o report.Options, people mail.Directory,
+	computed *cost.Report, spec *v1beta1.CostReportSpec, o report.Options, people mail.Directory,
 ) (map[string]string, error) {
 	files := map[string]string{}
 	for _, format := range spec.Formats {
@@ -104,18 +104,18 @@ func filesOf(
 	return files, nil
 }
 
-var writers = map[v1alpha1.ReportFormat]struct {
+var writers = map[v1beta1.ReportFormat]struct {
 	file  string
 	write func(cost.Report, report.Options) ([]byte, error)
 }{
-	v1alpha1.FormatHTML: {costreport.FileHTML, report.RenderPage}, v1alpha1.FormatCSV: {costreport.FileCSV, report.CSV},
-	v1alpha1.FormatJSON: {costreport.FileJSON, report.JSON}, v1alpha1.FormatFOCUS: {costreport.FileFOCUS, report.FOCUS},
+	v1beta1.FormatHTML: {costreport.FileHTML, report.RenderPage}, v1beta1.FormatCSV: {costreport.FileCSV, report.CSV},
+	v1beta1.FormatJSON: {costreport.FileJSON, report.JSON}, v1beta1.FormatFOCUS: {costreport.FileFOCUS, report.FOCUS},
 }
 
 // summaryOf is what the status says of a report.
-func summaryOf(computed *cost.Report, m *costreport.Making) v1alpha1.ReportSummary {
+func summaryOf(computed *cost.Report, m *costreport.Making) v1beta1.ReportSummary {
 	f := report.FiguresOf(computed)
-	return v1alpha1.ReportSummary{
+	return v1beta1.ReportSummary{
 		From: metav1.NewTime(m.Period.From.UTC()), To: metav1.NewTime(m.Period.To.UTC()), Revision: m.Revision,
 		Total: f.Total, Waste: f.Waste, Recoverable: f.Recoverable, Utilization: f.Utilization, Fragmentation: f.Unusable,
 	}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
 	"github.com/tideline-io/tideline/internal/cost/report"
 )
@@ -71,7 +71,7 @@ func (m *metrics) register() error {
 // observeDecision tells what was decided.
 func (m *metrics) observeDecision(report string, d *costreport.Decision) {
 	ready := 0.0
-	if meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionReady) {
+	if meta.IsStatusConditionTrue(d.Status.Conditions, v1beta1.ConditionReady) {
 		ready = 1
 	}
 	m.ready.WithLabelValues(report).Set(ready)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
 	"github.com/tideline-io/tideline/internal/cost/delivery"
 	"github.com/tideline-io/tideline/internal/cost/report"
@@ -49,9 +49,9 @@ func TestMetrics(t *testing.T) {
 		g.Expect(registry.Register(c)).To(Succeed())
 	}
 	due := time.Date(2026, time.November, 23, 9, 0, 0, 0, time.UTC)
-	made := &costreport.Decision{Due: due, Status: v1alpha1.CostReportStatus{
-		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}},
-		Last:       &v1alpha1.ReportSummary{To: metav1.NewTime(due.AddDate(0, 0, -7))},
+	made := &costreport.Decision{Due: due, Status: v1beta1.CostReportStatus{
+		Conditions: []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue}},
+		Last:       &v1beta1.ReportSummary{To: metav1.NewTime(due.AddDate(0, 0, -7))},
 	}}
 	m.observeDecision("weekly", made)
 	m.countMade("weekly", 1500*time.Millisecond)

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
 	"github.com/tideline-io/tideline/internal/cost/delivery"
@@ -30,7 +30,7 @@ const (
 
 // view is what a reconcile of a CostReport reads: the input of the decision, and what carrying it out needs.
 type view struct {
-	report   *v1alpha1.CostReport
+	report   *v1beta1.CostReport
 	observed costreport.Observed
 	prices   *cost.Prices
 	people   mail.Directory
@@ -52,7 +52,7 @@ func (v *view) close() {
 }
 
 // observe reads what Plan needs: the input of a report, the kept reports, and the state of the last report's mails.
-func (r *Reconciler) observe(ctx context.Context, object *v1alpha1.CostReport) (*view, error) {
+func (r *Reconciler) observe(ctx context.Context, object *v1beta1.CostReport) (*view, error) {
 	v := &view{report: object, observed: costreport.Observed{
 		Report: object, LedgerVolatile: r.LedgerVolatile, UseUnasked: !r.config.Prometheus.IsConfigured(),
 	}}
@@ -79,7 +79,7 @@ func (r *Reconciler) observe(ctx context.Context, object *v1alpha1.CostReport) (
 	v.observed.Recorded = r.Complete()
 	if v.observed.Obstacle == nil && v.observed.Recorded.IsZero() {
 		v.observed.Obstacle = &costreport.Obstacle{
-			Reason: v1alpha1.ReasonLedgerUnavailable, Again: startInterval, Passing: r.now().Sub(r.began) < startTime,
+			Reason: v1beta1.ReasonLedgerUnavailable, Again: startInterval, Passing: r.now().Sub(r.began) < startTime,
 			Message: "The operator has not yet recorded everything that ran before it started. Its log says why.",
 		}
 	}
@@ -89,7 +89,7 @@ func (r *Reconciler) observe(ctx context.Context, object *v1alpha1.CostReport) (
 // observeLedger reads which reports are kept.
 func (r *Reconciler) observeLedger(ctx context.Context, v *view) error {
 	if !r.config.Ledger.IsConfigured() {
-		v.addObstacle(v1alpha1.ReasonNoLedger, true, "Reports need a ledger, and this operator keeps none. An administrator "+
+		v.addObstacle(v1beta1.ReasonNoLedger, true, "Reports need a ledger, and this operator keeps none. An administrator "+
 			"says in "+
 			"its configuration where to keep one (ledger.file or ledger.postgresDSNFile).")
 		return nil
@@ -105,7 +105,7 @@ func (r *Reconciler) observeLedger(ctx context.Context, v *view) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		v.addObstacle(v1alpha1.ReasonLedgerUnavailable, false, fmt.Sprintf("Tideline cannot read the ledger: %v. It tries again.", err))
+		v.addObstacle(v1beta1.ReasonLedgerUnavailable, false, fmt.Sprintf("Tideline cannot read the ledger: %v. It tries again.", err))
 		return nil
 	}
 	for i := range v.kept {
@@ -130,7 +130,7 @@ func (v *view) addObstacle(reason string, stalled bool, message string) {
 
 // keptSummary is what is kept of a report for its CostReport's status.
 type keptSummary struct {
-	v1alpha1.ReportSummary
+	v1beta1.ReportSummary
 	Asked   bool            `json:"asked,omitempty"`
 	Numbers *report.Numbers `json:"numbers,omitempty"`
 }
@@ -156,12 +156,12 @@ func (r *Reconciler) observeLists(ctx context.Context, v *view) error {
 	case err != nil:
 		return err
 	case missing != "":
-		v.observed.Obstacle = &costreport.Obstacle{Reason: v1alpha1.ReasonPriceListNotFound, Stalled: true,
+		v.observed.Obstacle = &costreport.Obstacle{Reason: v1beta1.ReasonPriceListNotFound, Stalled: true,
 			Message: "spec.priceListRef: " + missing}
 		return nil
 	}
 	if v.prices, err = cost.ParsePrices([]byte(text)); err != nil {
-		v.observed.Obstacle = &costreport.Obstacle{Reason: v1alpha1.ReasonInvalidPriceList, Stalled: true, Message: fmt.Sprintf(
+		v.observed.Obstacle = &costreport.Obstacle{Reason: v1beta1.ReasonInvalidPriceList, Stalled: true, Message: fmt.Sprintf(
 			"ConfigMap %s, key %s: %v.", spec.PriceListRef.Name, pricesKey, err)}
 	}
 	return nil
@@ -178,7 +178,7 @@ func (r *Reconciler) observeDirectory(ctx context.Context, v *view) error {
 		return err
 	}
 	obstacle := &costreport.Obstacle{
-		Reason: v1alpha1.ReasonInvalidDirectory, Stalled: true, Message: "spec.directoryRef: " + missing,
+		Reason: v1beta1.ReasonInvalidDirectory, Stalled: true, Message: "spec.directoryRef: " + missing,
 	}
 	if missing == "" {
 		if v.people, v.observed.Directory, err = mail.ParseDirectory([]byte(text)); err == nil {
@@ -244,8 +244,8 @@ func (r *Reconciler) observeMails(ctx context.Context, v *view) error {
 }
 
 // mailAgainAt is when a user asked for mails to be sent again whose arrival is unknown.
-func mailAgainAt(object *v1alpha1.CostReport) time.Time {
-	at, err := time.Parse(time.RFC3339, object.Annotations[v1alpha1.AnnotationMailAgain])
+func mailAgainAt(object *v1beta1.CostReport) time.Time {
+	at, err := time.Parse(time.RFC3339, object.Annotations[v1beta1.AnnotationMailAgain])
 	if err != nil {
 		return time.Time{}
 	}

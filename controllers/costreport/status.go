@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
@@ -53,7 +53,7 @@ func timeUntil(until, now time.Time) time.Duration {
 
 // writeStatus writes the status if it changed. stale is true if the object was replaced meanwhile.
 func (r *Reconciler) writeStatus(
-	ctx context.Context, object *v1alpha1.CostReport, d *costreport.Decision,
+	ctx context.Context, object *v1beta1.CostReport, d *costreport.Decision,
 ) (stale bool, err error) {
 	if equality.Semantic.DeepEqual(object.Status, d.Status) {
 		return false, nil
@@ -62,7 +62,7 @@ func (r *Reconciler) writeStatus(
 	err = r.applier.PatchStatus(ctx, key, object, &object.Status, &d.Status)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return true, r.applier.CatchUp(ctx, key, object, &v1alpha1.CostReport{})
+		return true, r.applier.CatchUp(ctx, key, object, &v1beta1.CostReport{})
 	case err != nil:
 		return false, fmt.Errorf("write the status: %w", err)
 	}
@@ -71,14 +71,14 @@ func (r *Reconciler) writeStatus(
 }
 
 // emitEvent emits an event, and logs, when the reason of the report changed.
-func (r *Reconciler) emitEvent(ctx context.Context, object *v1alpha1.CostReport, st *v1alpha1.CostReportStatus) {
+func (r *Reconciler) emitEvent(ctx context.Context, object *v1beta1.CostReport, st *v1beta1.CostReportStatus) {
 	anew := st.Last != nil && (object.Status.Last == nil || *st.Last != *object.Status.Last)
-	if st.Reason == v1alpha1.ReasonReportDue || st.Reason == object.Status.Reason && !anew {
+	if st.Reason == v1beta1.ReasonReportDue || st.Reason == object.Status.Reason && !anew {
 		return
 	}
 	kind := corev1.EventTypeWarning
 	switch st.Reason {
-	case v1alpha1.ReasonReportMade, v1alpha1.ReasonReportScheduled, v1alpha1.ReasonSuspended:
+	case v1beta1.ReasonReportMade, v1beta1.ReasonReportScheduled, v1beta1.ReasonSuspended:
 		kind = corev1.EventTypeNormal
 	}
 	r.recorder.Eventf(object, nil, kind, st.Reason, "Reconcile", "%s", text.ClipLine(st.Message, statuspace.MessageLimit))

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -75,7 +75,7 @@ func (r *Reconciler) requestCheckpoint(ctx context.Context, o jobstate.Observed,
 		"apiVersion": "v1", "kind": "Pod",
 		"metadata": map[string]any{
 			"namespace": o.Job.Namespace, "name": name, "uid": string(d.RequestCheckpoint.UID),
-			"annotations": map[string]any{v1alpha1.AnnotationCheckpointRequested: d.RequestCheckpoint.Value},
+			"annotations": map[string]any{v1beta1.AnnotationCheckpointRequested: d.RequestCheckpoint.Value},
 		},
 	}, &corev1.Pod{}), "patch pod "+name)
 }
@@ -150,7 +150,7 @@ func (r *Reconciler) deleteJob(ctx context.Context, o jobstate.Observed, d train
 	if !d.DeleteJob {
 		return nil
 	}
-	return kube.ProblemOf(r.deleteChild(ctx, o, &v1alpha1.ElasticTrainingJob{}, o.Job.Name, o.Job.UID), "delete the expired job")
+	return kube.ProblemOf(r.deleteChild(ctx, o, &v1beta1.ElasticTrainingJob{}, o.Job.Name, o.Job.UID), "delete the expired job")
 }
 
 // children are objects of jobs, which are created and deleted in the name of a job.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training"
@@ -42,7 +42,7 @@ func TestPodsAreDeletedWithTheGraceThatIsDecided(t *testing.T) {
 	r := &Reconciler{children: children{kube.Applier{
 		Creator: kube.Creator{Client: c}, Writes: kube.NewWrites(nil, clientgoscheme.Scheme),
 	}}}
-	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr"}}
+	job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr"}}
 	p := r.deletePods(t.Context(), jobstate.Observed{Job: job}, training.Decision{DeletePods: []podstate.Worker{
 		{Index: 1, UID: "u-1", GraceSeconds: 120, Phase: corev1.PodRunning}, {Index: 0, UID: "u-0"},
 	}})
@@ -67,10 +67,10 @@ func TestPodsThatAreRefusedAreNotAskedForOneByOne(t *testing.T) {
 		},
 	}).Build()
 	scheme := runtime.NewScheme()
-	g.Expect(errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))).To(Succeed())
+	g.Expect(errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme))).To(Succeed())
 	r := &Reconciler{children: children{kube.Applier{Creator: kube.Creator{Client: c}, Writes: kube.NewWrites(nil, scheme)}}}
 	job := testutil.Job("ctr").Range(100, 100).Obj()
-	d := training.Decision{Blueprint: trainingpod.Blueprint{Job: job, Attempt: &v1alpha1.AttemptStatus{MinReplicas: 100}}}
+	d := training.Decision{Blueprint: trainingpod.Blueprint{Job: job, Attempt: &v1beta1.AttemptStatus{MinReplicas: 100}}}
 	for i := range int32(100) {
 		d.CreateWorkers = append(d.CreateWorkers, i)
 	}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // watchClaims wakes the jobs that name a claim or a template that comes, goes or changes, if the API server serves them.
@@ -36,7 +36,7 @@ func (r *Reconciler) watchClaims(mgr ctrl.Manager, c controller.Controller) erro
 // many, and no job names them.
 func (r *Reconciler) jobsClaiming(ctx context.Context, claim client.Object) []reconcile.Request {
 	_, isTemplate := claim.(*resourcev1.ResourceClaimTemplate)
-	jobs := &v1alpha1.ElasticTrainingJobList{}
+	jobs := &v1beta1.ElasticTrainingJobList{}
 	if err := r.client.List(ctx, jobs, client.InNamespace(claim.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // A job that waits is looked at again by itself.
 	}

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
@@ -129,12 +129,12 @@ type Journal interface {
 	// OutageOf is for how long a change of size kept the training of a task from progress, as measured last; false for unknown.
 	OutageOf(namespace, task string) (time.Duration, bool)
 	// SpeedsOf are how fast the training of a task goes with how many workers, by rising number of workers; nil for unknown.
-	SpeedsOf(namespace, task string) []v1alpha1.MeasuredSpeed
+	SpeedsOf(namespace, task string) []v1beta1.MeasuredSpeed
 }
 
 // Setup registers the reconciler with the manager, whose cache has the index [kube.PodsByOwner].
 func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
-	g, err := specvalidation.New(crd.ElasticTrainingJob, v1alpha1.GroupVersion.Version)
+	g, err := specvalidation.New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 	if err := r.judgeNodes(mgr); err != nil {
 		return err
 	}
-	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{})
+	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1beta1.ElasticTrainingJob{})
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (r *Reconciler) followTrainings(ctx context.Context, mgr ctrl.Manager) erro
 	r.trainings = newTrainings(ctx, r.now)
 	r.trainings.open = logs.open
 	r.trainings.record = r.Journal.NoteTraining
-	r.trainings.tell = func(job *v1alpha1.ElasticTrainingJob, reason, message string) {
+	r.trainings.tell = func(job *v1beta1.ElasticTrainingJob, reason, message string) {
 		r.recorder.Eventf(job, nil, corev1.EventTypeWarning, reason, "Follow", "%s", message)
 	}
 	if err := ctrlmetrics.Registry.Register(r.trainings); err != nil {
@@ -232,8 +232,8 @@ func indexCaches(ctx context.Context, indexer client.FieldIndexer) error {
 	if err != nil {
 		return fmt.Errorf("index workers by node: %w", err)
 	}
-	err = indexer.IndexField(ctx, &v1alpha1.ElasticTrainingJob{}, jobsByQueue, func(o client.Object) []string {
-		if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok && job.Status.Queue != "" {
+	err = indexer.IndexField(ctx, &v1beta1.ElasticTrainingJob{}, jobsByQueue, func(o client.Object) []string {
+		if job, ok := o.(*v1beta1.ElasticTrainingJob); ok && job.Status.Queue != "" {
 			return []string{job.Status.Queue}
 		}
 		return nil
@@ -250,14 +250,14 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("elastictrainingjob").
-		For(&v1alpha1.ElasticTrainingJob{}).
+		For(&v1beta1.ElasticTrainingJob{}).
 		Owns(&corev1.Service{}).
 		Owns(&corev1.ConfigMap{}).
 		Watches(&corev1.Pod{}, r.podHandler()).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.jobsOnNode), builder.WithPredicates(answersChanged())).
 		Watches(namespace, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(
 			predicate.Or(predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		Watches(&v1alpha1.ResourceQuotaProfile{}, handler.EnqueueRequestsFromMapFunc(r.allJobs),
+		Watches(&v1beta1.ResourceQuotaProfile{}, handler.EnqueueRequestsFromMapFunc(r.allJobs),
 			builder.WithPredicates(profilecache.ProfileChanged())).
 		WatchesRawSource(r.Scheduler.ChangeSource(handler.EnqueueRequestsFromMapFunc(r.allJobs))).
 		WatchesRawSource(source.Channel(r.Arbiter.WakeEvents(), &handler.EnqueueRequestForObject{})).
@@ -299,7 +299,7 @@ func (r *Reconciler) wakeWhenServed(c controller.Controller, kinds *kube.Kinds, 
 		return fmt.Errorf("watch for %s: %w", kinds.MissingKinds(), err)
 	}
 	kinds.WatchThenWake(watch, func(ctx context.Context) error {
-		jobs := &v1alpha1.ElasticTrainingJobList{}
+		jobs := &v1beta1.ElasticTrainingJobList{}
 		if err := r.client.List(ctx, jobs); err != nil {
 			return fmt.Errorf("list the jobs that wait for a kind: %w", err)
 		}
@@ -316,7 +316,7 @@ func (r *Reconciler) wakeWhenServed(c controller.Controller, kinds *kube.Kinds, 
 }
 
 func (r *Reconciler) watchGangs(mgr ctrl.Manager, c controller.Controller) error {
-	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.ElasticTrainingJob{},
+	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1beta1.ElasticTrainingJob{},
 		handler.OnlyControllerOwner())
 	if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewPodGroup(), owner, gang.PodGroupChanged())); err != nil {
 		return fmt.Errorf("watch PodGroups: %w", err)
@@ -385,8 +385,8 @@ func readWorker(o client.Object) podstate.Worker {
 
 // jobOf returns the job that controls an object, and its UID.
 func jobOf(o client.Object) (job types.NamespacedName, uid types.UID, ok bool) {
-	owner := metav1.GetControllerOf(o)
-	if owner == nil || owner.Kind != v1alpha1.ElasticTrainingJobKind || owner.APIVersion != v1alpha1.GroupVersion.String() {
+	owner := v1beta1.ControllerOf(o, v1beta1.ElasticTrainingJobKind)
+	if owner == nil {
 		return types.NamespacedName{}, "", false
 	}
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}, owner.UID, true
@@ -441,7 +441,7 @@ func (r *Reconciler) jobsOfQueue(ctx context.Context, queue client.Object) []rec
 
 // requestsFor lists a request for each job that the options select.
 func (r *Reconciler) requestsFor(ctx context.Context, of ...client.ListOption) []reconcile.Request {
-	jobs := &v1alpha1.ElasticTrainingJobList{}
+	jobs := &v1beta1.ElasticTrainingJobList{}
 	if err := r.client.List(ctx, jobs, append(of, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil // The cache of jobs is not filled yet; once it is, every job is reconciled.
 	}
@@ -460,7 +460,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	} else if !seen {
 		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
 	}
-	job := &v1alpha1.ElasticTrainingJob{}
+	job := &v1beta1.ElasticTrainingJob{}
 	if err := r.client.Get(ctx, req.NamespacedName, job); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.applier.Writes.ForgetOwner(req.NamespacedName)

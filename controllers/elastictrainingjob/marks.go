@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/describe"
@@ -33,7 +33,7 @@ func (r *Reconciler) restoreMarks(ctx context.Context, o jobstate.Observed, d tr
 	words := describe.RestoredWords(d.RestoreMarks[0].Index, d.RestoreMarks[0].Marks, len(d.RestoreMarks)-1)
 	log.FromContext(ctx).Info("Put labels of workers back", "what", words, "times", next.Times)
 	if next.Times == 1 {
-		r.recorder.Eventf(o.Job, nil, corev1.EventTypeWarning, v1alpha1.EventLabelsRestored, "Restore", "%s", words)
+		r.recorder.Eventf(o.Job, nil, corev1.EventTypeWarning, v1beta1.EventLabelsRestored, "Restore", "%s", words)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training"
@@ -84,10 +84,10 @@ func TestLabelsArePutBackOnThePodsThatWereSeenAndToldOnce(t *testing.T) {
 func TestAPodIsRememberedAsOfItsAttemptWhateverItsLabelSays(t *testing.T) {
 	g := NewWithT(t)
 	m := newMemory()
-	job := &v1alpha1.ElasticTrainingJob{}
+	job := &v1beta1.ElasticTrainingJob{}
 	job.Namespace, job.Name, job.UID = "ads", "ctr", "job"
-	job.Status.Attempt = &v1alpha1.AttemptStatus{Number: 1}
-	job.Status.Members = []v1alpha1.Member{{Index: 1, UID: "u-1"}}
+	job.Status.Attempt = &v1beta1.AttemptStatus{Number: 1}
+	job.Status.Members = []v1beta1.Member{{Index: 1, UID: "u-1"}}
 	m.noteGone(client.ObjectKeyFromObject(job), job.UID, "u-1", podstate.Worker{
 		Index: 1, UID: "u-1", Attempt: "gold", Phase: corev1.PodSucceeded,
 	})

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
@@ -80,7 +80,7 @@ func (m *memory) noteGone(job types.NamespacedName, owner, pod types.UID, last p
 // unsettled returns the departures that no status has recorded yet, of pods that are not listed. It returns false if a pod is
 // gone from the cache but its handler has not run yet, so that it is unknown how the pod ended: the cache is always a moment
 // ahead. It must be called after the pods were listed.
-func (m *memory) unsettled(job *v1alpha1.ElasticTrainingJob, listed map[types.UID]bool) ([]podstate.Departure, bool) {
+func (m *memory) unsettled(job *v1beta1.ElasticTrainingJob, listed map[types.UID]bool) ([]podstate.Departure, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.entryOf(client.ObjectKeyFromObject(job))
@@ -118,7 +118,7 @@ func (m *memory) settle(job types.NamespacedName, known []podstate.Departure) {
 }
 
 // putBackOn is what was put back on workers of the job.
-func (m *memory) putBackOn(job *v1alpha1.ElasticTrainingJob) jobstate.PutBack {
+func (m *memory) putBackOn(job *v1beta1.ElasticTrainingJob) jobstate.PutBack {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.entryOf(client.ObjectKeyFromObject(job)); r.putBackOf == job.UID {
@@ -128,7 +128,7 @@ func (m *memory) putBackOn(job *v1alpha1.ElasticTrainingJob) jobstate.PutBack {
 }
 
 // notePutBack notes what was put back on workers of the job.
-func (m *memory) notePutBack(job *v1alpha1.ElasticTrainingJob, now jobstate.PutBack) {
+func (m *memory) notePutBack(job *v1beta1.ElasticTrainingJob, now jobstate.PutBack) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.entryOf(client.ObjectKeyFromObject(job))
@@ -142,7 +142,7 @@ func (m *memory) forget(job types.NamespacedName) {
 }
 
 // validateSpec checks a spec against its schema and rules, once per generation: CEL is expensive and the result cannot change.
-func (m *memory) validateSpec(ctx context.Context, g *specvalidation.Guard, job *v1alpha1.ElasticTrainingJob) (string, error) {
+func (m *memory) validateSpec(ctx context.Context, g *specvalidation.Guard, job *v1beta1.ElasticTrainingJob) (string, error) {
 	if n := kube.WeightOfDropped(job); n > 0 {
 		return trainingpod.TooHeavy(n).Error(), nil
 	}

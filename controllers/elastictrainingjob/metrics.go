@@ -9,7 +9,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/training/describe"
 	"github.com/tideline-io/tideline/internal/training/losses"
@@ -112,7 +112,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 }
 
 // addMeasures adds what one written status reported.
-func (m *metrics) addMeasures(job *v1alpha1.ElasticTrainingJob, measured describe.Measures) {
+func (m *metrics) addMeasures(job *v1beta1.ElasticTrainingJob, measured describe.Measures) {
 	tier := m.tierOf(job)
 	if measured.Wait != nil {
 		m.wait.WithLabelValues(tier).Observe(measured.Wait.Seconds())
@@ -135,13 +135,13 @@ func (m *metrics) addMeasures(job *v1alpha1.ElasticTrainingJob, measured describ
 }
 
 // addOutage adds a measurement that status has now.
-func (m *metrics) addOutage(job *v1alpha1.ElasticTrainingJob, outage time.Duration) {
+func (m *metrics) addOutage(job *v1beta1.ElasticTrainingJob, outage time.Duration) {
 	m.outage.WithLabelValues(m.tierOf(job)).Observe(outage.Seconds())
 }
 
 // holdGPUs notes what GPUs a job holds by the status that the API server has now. claimed is how many each worker has by
 // resource claims.
-func (m *metrics) holdGPUs(job *v1alpha1.ElasticTrainingJob, written *status, claimed int64) {
+func (m *metrics) holdGPUs(job *v1beta1.ElasticTrainingJob, written *status, claimed int64) {
 	core, surplus := describe.HeldGPUs(job, written, claimed)
 	m.gpus.hold(client.ObjectKeyFromObject(job), holding{tier: m.tierOf(job), core: core, surplus: surplus})
 }
@@ -149,7 +149,7 @@ func (m *metrics) holdGPUs(job *v1alpha1.ElasticTrainingJob, written *status, cl
 // forget notes that a job is gone.
 func (m *metrics) forget(job types.NamespacedName) { m.gpus.hold(job, holding{}) }
 
-func (m *metrics) tierOf(job *v1alpha1.ElasticTrainingJob) string {
+func (m *metrics) tierOf(job *v1beta1.ElasticTrainingJob) string {
 	if tier, ok := m.tiers.InEffect(job.EffectiveTier(), job.Status.Tier); ok {
 		return tier.Name
 	}
@@ -275,24 +275,24 @@ func (p *phases) Collect(to chan<- prometheus.Metric) {
 	default:
 		return // A standby operator reports nothing, so that the sum over all operators is right.
 	}
-	counts, awaiting := map[v1alpha1.JobPhase]int{}, 0
+	counts, awaiting := map[v1beta1.JobPhase]int{}, 0
 	for _, o := range p.jobs.List() {
-		job, ok := o.(*v1alpha1.ElasticTrainingJob)
+		job, ok := o.(*v1beta1.ElasticTrainingJob)
 		if !ok {
 			continue
 		}
 		phase := job.Status.Phase
 		if phase == "" {
-			phase = v1alpha1.PhasePending
+			phase = v1beta1.PhasePending
 		}
 		counts[phase]++
-		if phase == v1alpha1.PhasePending && job.Status.Reason == v1alpha1.ReasonAwaitingApproval {
+		if phase == v1beta1.PhasePending && job.Status.Reason == v1beta1.ReasonAwaitingApproval {
 			awaiting++
 		}
 	}
 	to <- prometheus.MustNewConstMetric(awaitingDesc, prometheus.GaugeValue, float64(awaiting))
-	for _, phase := range []v1alpha1.JobPhase{
-		v1alpha1.PhasePending, v1alpha1.PhaseRunning, v1alpha1.PhaseSuspended, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed,
+	for _, phase := range []v1beta1.JobPhase{
+		v1beta1.PhasePending, v1beta1.PhaseRunning, v1beta1.PhaseSuspended, v1beta1.PhaseSucceeded, v1beta1.PhaseFailed,
 	} {
 		to <- prometheus.MustNewConstMetric(jobsDesc, prometheus.GaugeValue, float64(counts[phase]), string(phase))
 	}

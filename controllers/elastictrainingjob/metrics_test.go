@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
@@ -37,7 +37,7 @@ import (
 )
 
 // cached are jobs as the manager's cache keeps them.
-func cached(jobs ...*v1alpha1.ElasticTrainingJob) toolscache.Store {
+func cached(jobs ...*v1beta1.ElasticTrainingJob) toolscache.Store {
 	store := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
 	for _, job := range jobs {
 		_ = store.Add(job)
@@ -87,8 +87,8 @@ func series(t *testing.T, registry *prometheus.Registry) map[string][]map[string
 	return all
 }
 
-func jobNamed(name string) *v1alpha1.ElasticTrainingJob {
-	return &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: name, UID: "u-1"}}
+func jobNamed(name string) *v1beta1.ElasticTrainingJob {
+	return &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: name, UID: "u-1"}}
 }
 
 func TestMetricsKeepPrometheusRules(t *testing.T) {
@@ -152,7 +152,7 @@ func TestLabelsDoNotGrowWithUse(t *testing.T) {
 		job := jobNamed(fmt.Sprintf("job-%d", n))
 		job.Namespace, job.Spec.Owner, job.Status.Queue = fmt.Sprintf("ns-%d", n), fmt.Sprintf("user-%d", n), fmt.Sprintf("queue-%d", n)
 		job.Spec.Tier = []string{"", "exploratory", "small-traffic", "main-traffic", fmt.Sprintf("tier-%d", n)}[n%5]
-		written := &status{Attempt: &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 1}, ReadyReplicas: 1, Accelerators: 1}
+		written := &status{Attempt: &v1beta1.AttemptStatus{Number: 1, MinReplicas: 1}, ReadyReplicas: 1, Accelerators: 1}
 		m.holdGPUs(job, written, 0)
 		measured := describe.Measures{
 			Wait: ptr.To(time.Minute), Placement: ptr.To(time.Minute), Resizes: describe.ResizeCauses(),
@@ -232,13 +232,13 @@ func TestGPUSecondsRunOnBetweenWrites(t *testing.T) {
 
 func TestJobsAreCountedByPhase(t *testing.T) {
 	g := NewWithT(t)
-	var jobs []*v1alpha1.ElasticTrainingJob
-	for i, phase := range []v1alpha1.JobPhase{"", v1alpha1.PhasePending, v1alpha1.PhaseRunning, v1alpha1.PhaseFailed} {
+	var jobs []*v1beta1.ElasticTrainingJob
+	for i, phase := range []v1beta1.JobPhase{"", v1beta1.PhasePending, v1beta1.PhaseRunning, v1beta1.PhaseFailed} {
 		job := jobNamed(fmt.Sprintf("a-%d", i))
 		job.Status.Phase = phase
 		jobs = append(jobs, job)
 	}
-	jobs[1].Status.Reason = v1alpha1.ReasonAwaitingApproval
+	jobs[1].Status.Reason = v1beta1.ReasonAwaitingApproval
 
 	m := metricsOf(newClock(), cached(jobs...))
 	g.Expect(testutil.CollectAndCompare(m.phases, strings.NewReader(`# HELP tideline_jobs `+
@@ -259,9 +259,9 @@ tideline_jobs_awaiting_approval 1
 }
 
 // reconcilerOf writes statuses by a client that answers a write so.
-func reconcilerOf(job *v1alpha1.ElasticTrainingJob, c *clock, answer *error) *Reconciler {
+func reconcilerOf(job *v1beta1.ElasticTrainingJob, c *clock, answer *error) *Reconciler {
 	scheme := runtime.NewScheme()
-	_ = v1alpha1.AddToScheme(scheme)
+	_ = v1beta1.AddToScheme(scheme)
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(job).WithStatusSubresource(job)
 	builder.WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(
 		ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
@@ -300,9 +300,9 @@ func (j *journal) OutageOf(namespace, task string) (time.Duration, bool) {
 	return 0, false
 }
 
-func (j *journal) SpeedsOf(namespace, task string) []v1alpha1.MeasuredSpeed {
+func (j *journal) SpeedsOf(namespace, task string) []v1beta1.MeasuredSpeed {
 	if namespace == "ads" && task == "clicks" {
-		return []v1alpha1.MeasuredSpeed{{Workers: 8, PercentPerHour: "12.5"}}
+		return []v1beta1.MeasuredSpeed{{Workers: 8, PercentPerHour: "12.5"}}
 	}
 	return nil
 }
@@ -310,14 +310,14 @@ func (j *journal) SpeedsOf(namespace, task string) []v1alpha1.MeasuredSpeed {
 func TestATransitionIsCountedOnceItIsWritten(t *testing.T) {
 	g := NewWithT(t)
 	c, job := newClock(), jobNamed("ctr")
-	conflict := error(apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("elastictrainingjobs").GroupResource(), "ctr", nil))
+	conflict := error(apierrors.NewConflict(v1beta1.GroupVersion.WithResource("elastictrainingjobs").GroupResource(), "ctr", nil))
 	r := reconcilerOf(job, c, &conflict)
 	g.Expect(r.client.Get(t.Context(), client.ObjectKeyFromObject(job), job)).To(Succeed())
 	running := metav1.NewTime(c.now)
 	d := training.Decision{
 		Status: status{
-			Phase: v1alpha1.PhaseRunning, StartTime: &running, RunningSince: &running, WaitSeconds: ptr.To[int64](7), Restarts: 1,
-			Attempt:       &v1alpha1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(c.now.Add(-4 * time.Second)), MinReplicas: 2},
+			Phase: v1beta1.PhaseRunning, StartTime: &running, RunningSince: &running, WaitSeconds: ptr.To[int64](7), Restarts: 1,
+			Attempt:       &v1beta1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(c.now.Add(-4 * time.Second)), MinReplicas: 2},
 			ReadyReplicas: 2, Accelerators: 2,
 		},
 		Losses: []losses.Loss{{Restarts: 1, Cause: losses.RestartOOM}},
@@ -352,7 +352,7 @@ func TestATransitionIsCountedOnceItIsWritten(t *testing.T) {
 
 // BenchmarkScrape is a scrape with 10,000 jobs in the cache.
 func BenchmarkScrape(b *testing.B) {
-	jobs := make([]*v1alpha1.ElasticTrainingJob, 10_000)
+	jobs := make([]*v1beta1.ElasticTrainingJob, 10_000)
 	for i := range jobs {
 		jobs[i] = jobNamed(fmt.Sprintf("a-%d", i))
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -23,13 +23,13 @@ import (
 )
 
 // observe reads what Plan needs, from caches only. It returns false if a pod is gone and it is not known yet how it ended.
-func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (jobstate.Observed, bool, error) {
+func (r *Reconciler) observe(ctx context.Context, job *v1beta1.ElasticTrainingJob) (jobstate.Observed, bool, error) {
 	o := jobstate.Observed{
 		Job: job, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.Volcano.MissingKinds(),
 		Verdict: r.Arbiter.VerdictFor(client.ObjectKeyFromObject(job)), Turn: r.Arbiter.TurnOf(client.ObjectKeyFromObject(job)),
 	}
 	if r.Usage.IsCollecting() {
-		known := r.Usage.TaskHistory(job.Namespace, v1alpha1.ElasticTrainingJobKind, trainingpod.TaskOf(job))
+		known := r.Usage.TaskHistory(job.Namespace, v1beta1.ElasticTrainingJobKind, trainingpod.TaskOf(job))
 		o.History = &known
 	}
 	var err error
@@ -123,7 +123,7 @@ func (r *Reconciler) observeGang(ctx context.Context, o *jobstate.Observed) erro
 
 // readWorkers reads the job's worker pods, and lists the UIDs of all pods that the job controls, workers or not.
 func (r *Reconciler) readWorkers(
-	ctx context.Context, job *v1alpha1.ElasticTrainingJob,
+	ctx context.Context, job *v1beta1.ElasticTrainingJob,
 ) ([]podstate.Worker, map[types.UID]bool, error) {
 	pods := &corev1.PodList{}
 	err := r.client.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingFields{kube.PodsByOwner: string(job.UID)},

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
@@ -35,7 +35,7 @@ func newOutages() *outages { return &outages{jobs: map[types.NamespacedName]*mea
 
 // read returns what was measured of a job and is not in its status yet; zero for nothing. From its first call in an attempt on
 // the job is measured, if it can change its size.
-func (o *outages) read(job *v1alpha1.ElasticTrainingJob) (outage time.Duration, measurements int) {
+func (o *outages) read(job *v1beta1.ElasticTrainingJob) (outage time.Duration, measurements int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key, st := client.ObjectKeyFromObject(job), &job.Status
@@ -55,7 +55,7 @@ func (o *outages) read(job *v1alpha1.ElasticTrainingJob) (outage time.Duration, 
 }
 
 // canGrow is true for a job that may have surplus.
-func canGrow(job *v1alpha1.ElasticTrainingJob) bool {
+func canGrow(job *v1beta1.ElasticTrainingJob) bool {
 	return job.Spec.MinReplicas < job.Spec.MaxReplicas
 }
 
@@ -77,7 +77,7 @@ func (o *outages) noteProgress(
 
 // noteWrite notes that the job's status has these measurements, and whether the job changed its size with it. It returns true for
 // the first time that status has them.
-func (o *outages) noteWrite(job *v1alpha1.ElasticTrainingJob, measurements int, resized bool, now time.Time) (fresh bool) {
+func (o *outages) noteWrite(job *v1beta1.ElasticTrainingJob, measurements int, resized bool, now time.Time) (fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	m := o.jobs[client.ObjectKeyFromObject(job)]

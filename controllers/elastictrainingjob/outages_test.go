@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
@@ -23,14 +23,14 @@ import (
 )
 
 // elastic is a job of 1..4 workers with two that train, which may grow.
-func elastic(name string) *v1alpha1.ElasticTrainingJob {
+func elastic(name string) *v1beta1.ElasticTrainingJob {
 	job := jobNamed(name)
 	job.Spec.MinReplicas, job.Spec.MaxReplicas, job.Spec.Task = 1, 4, "clicks"
 	began := metav1.NewTime(newClock().now.Add(-time.Hour))
 	job.Status = status{
-		Phase: v1alpha1.PhaseRunning, StartTime: &began, RunningSince: &began,
-		Attempt: &v1alpha1.AttemptStatus{Number: 1, StartTime: began, MinReplicas: 1, MaxReplicas: 4},
-		Members: []v1alpha1.Member{{Index: 0, UID: "p-0"}, {Index: 1, UID: "p-1"}},
+		Phase: v1beta1.PhaseRunning, StartTime: &began, RunningSince: &began,
+		Attempt: &v1beta1.AttemptStatus{Number: 1, StartTime: began, MinReplicas: 1, MaxReplicas: 4},
+		Members: []v1beta1.Member{{Index: 0, UID: "p-0"}, {Index: 1, UID: "p-1"}},
 	}
 	return job
 }
@@ -40,7 +40,7 @@ type trainee struct {
 	*WithT
 	t        *testing.T
 	clock    *clock
-	job      *v1alpha1.ElasticTrainingJob
+	job      *v1beta1.ElasticTrainingJob
 	r        *Reconciler
 	answer   error
 	progress int
@@ -62,10 +62,10 @@ func (w *trainee) pod(index, progress int) *corev1.Pod {
 	job, yes := w.job, true
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: job.Namespace, Name: "ctr-worker-" + strconv.Itoa(index), UID: types.UID("p-" + strconv.Itoa(index)),
-		Labels:      map[string]string{v1alpha1.LabelAttempt: job.Status.Attempt.ID()},
-		Annotations: map[string]string{v1alpha1.AnnotationProgress: strconv.Itoa(progress)},
+		Labels:      map[string]string{v1beta1.LabelAttempt: job.Status.Attempt.ID()},
+		Annotations: map[string]string{v1beta1.AnnotationProgress: strconv.Itoa(progress)},
 		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticTrainingJobKind, Name: job.Name, UID: job.UID,
+			APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.ElasticTrainingJobKind, Name: job.Name, UID: job.UID,
 			Controller: &yes,
 		}},
 	}}
@@ -94,7 +94,7 @@ func (w *trainee) evaluate(change func(*status)) jobstate.Observed {
 	w.r.observeGrowth(&o)
 	d := training.Decision{Status: *w.job.Status.DeepCopy()}
 	if seconds := int32(o.MeasuredOutage.Seconds()); seconds > 0 { // as the planner does
-		d.Status.Elasticity = &v1alpha1.ElasticityStatus{OutageSeconds: seconds}
+		d.Status.Elasticity = &v1beta1.ElasticityStatus{OutageSeconds: seconds}
 	}
 	if change != nil {
 		change(&d.Status)
@@ -123,7 +123,7 @@ func (w *trainee) outages() uint64 {
 	return sum
 }
 
-func grows(st *status) { st.Members = append(st.Members, v1alpha1.Member{Index: 2, UID: "p-2"}) }
+func grows(st *status) { st.Members = append(st.Members, v1beta1.Member{Index: 2, UID: "p-2"}) }
 
 func TestOutageOfAGrowthIsMeasuredAndWrittenOnce(t *testing.T) {
 	w := newTrainee(t)
@@ -136,7 +136,7 @@ func TestOutageOfAGrowthIsMeasuredAndWrittenOnce(t *testing.T) {
 	w.advances(10, 10*time.Second)
 	w.Expect(w.woken.Len()).To(Equal(1), "what was measured wakes the job, once")
 
-	conflict := apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("elastictrainingjobs").GroupResource(), "ctr", nil)
+	conflict := apierrors.NewConflict(v1beta1.GroupVersion.WithResource("elastictrainingjobs").GroupResource(), "ctr", nil)
 	w.answer = conflict
 	handed := w.evaluate(nil)
 	w.Expect(handed.MeasuredOutage).To(BeNumerically("~", 88*time.Second, 3*time.Second), "95 s and the time of the write, less "+
@@ -186,7 +186,7 @@ func TestOnlyProgressOfWorker0OfTheAttemptIsMeasured(t *testing.T) {
 	w.updated(w.pod(1, 0), w.pod(1, 99))
 	old := func(progress int) *corev1.Pod {
 		pod := w.pod(0, progress)
-		pod.Labels[v1alpha1.LabelAttempt] = "0-1"
+		pod.Labels[v1beta1.LabelAttempt] = "0-1"
 		return pod
 	}
 	w.updated(old(0), old(99))
@@ -207,10 +207,10 @@ func TestAPauseBetweenTwoAttemptsIsNoOutage(t *testing.T) {
 	for name, change := range map[string]func(*status){
 		"restarted": func(st *status) { st.Attempt.Number++ },
 		"suspended": func(st *status) {
-			st.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: "Suspended"}}
+			st.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: "Suspended"}}
 		},
 		"ended": func(st *status) {
-			st.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue, Reason: "Succeeded"}}
+			st.Conditions = []metav1.Condition{{Type: v1beta1.ConditionSucceeded, Status: metav1.ConditionTrue, Reason: "Succeeded"}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/pages"
@@ -45,14 +45,14 @@ func newPageServer(c client.Client, of children, kinds *kube.Kinds) *pageServer 
 	return &pageServer{children: of, client: c, kinds: kinds, jobs: map[types.NamespacedName]routeOf{}}
 }
 
-func (s *pageServer) note(job *v1alpha1.ElasticTrainingJob, o pages.Outcome) {
+func (s *pageServer) note(job *v1beta1.ElasticTrainingJob, o pages.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs[client.ObjectKeyFromObject(job)] = routeOf{job.UID, o}
 }
 
 // last is what came of the last try; nil for none, and for that of an earlier job of the name.
-func (s *pageServer) last(job *v1alpha1.ElasticTrainingJob) *pages.Outcome {
+func (s *pageServer) last(job *v1beta1.ElasticTrainingJob) *pages.Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known, ok := s.jobs[client.ObjectKeyFromObject(job)]; ok && known.owner == job.UID {
@@ -79,7 +79,7 @@ func (s *pageServer) observe(ctx context.Context, o *jobstate.Observed) error {
 	service := &corev1.Service{}
 	found, err := kube.IsOwned(ctx, s.client, o.Job, pages.ObjectName(o.Job.Name), service)
 	if found && err == nil && service.DeletionTimestamp == nil {
-		o.Pages.Service, o.Pages.ServiceDigest = service.UID, service.Labels[v1alpha1.LabelPages]
+		o.Pages.Service, o.Pages.ServiceDigest = service.UID, service.Labels[v1beta1.LabelPages]
 	}
 	return err
 }
@@ -124,7 +124,7 @@ func (s *pageServer) have(ctx context.Context, o jobstate.Observed, w *pages.Wan
 	case err != nil:
 		return err
 	case there != nil && metav1.IsControlledBy(there, o.Job):
-		if there.DeletionTimestamp == nil && there.Labels[v1alpha1.LabelPages] == w.Digest {
+		if there.DeletionTimestamp == nil && there.Labels[v1beta1.LabelPages] == w.Digest {
 			return nil
 		}
 		if err := s.deleteRoute(ctx, there); err != nil {
@@ -158,7 +158,7 @@ func (s *pageServer) remove(ctx context.Context, o jobstate.Observed, word strin
 // readRoute reads whose the route of a job's pages is, past caches: no watch on routes is worth its right to list all of them. It
 // returns nil if there is none.
 func (s *pageServer) readRoute(
-	ctx context.Context, job *v1alpha1.ElasticTrainingJob, kind schema.GroupVersionKind,
+	ctx context.Context, job *v1beta1.ElasticTrainingJob, kind schema.GroupVersionKind,
 ) (*metav1.PartialObjectMetadata, error) {
 	route := &metav1.PartialObjectMetadata{}
 	route.SetGroupVersionKind(kind)
@@ -186,7 +186,7 @@ func (s *pageServer) deleteRoute(ctx context.Context, route *metav1.PartialObjec
 func diagnosePages(err error) (reason, message string) {
 	doing, _, _ := strings.Cut(err.Error(), ":")
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot ") {
-		return v1alpha1.ReasonPagesForbidden, fmt.Sprintf("spec.pages: the operator may not %s: %v. Apply the component "+
+		return v1beta1.ReasonPagesForbidden, fmt.Sprintf("spec.pages: the operator may not %s: %v. Apply the component "+
 			"config/components/job-pages, and the pages are reached within 30 s. The training goes on without them.", doing, err)
 	}
 	d := kube.DiagnoseError(err, doing)

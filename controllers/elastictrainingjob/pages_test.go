@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
@@ -36,8 +36,8 @@ type routing struct {
 
 func newRouting(t *testing.T, refuse func(verb string) error, objects ...client.Object) *routing {
 	t.Helper()
-	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
-	job.Spec.Pages = []v1alpha1.JobPage{{Name: "board", Port: 6006}}
+	job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
+	job.Spec.Pages = []v1beta1.JobPage{{Name: "board", Port: 6006}}
 	w := pages.MakeWanted(job, config.Pages{Host: "pages.example.com", Scheme: "https", IngressClass: "nginx"})
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
@@ -79,7 +79,7 @@ func TestRouteIsMadeAndRemoved(t *testing.T) {
 	r.g.Expect(r.serve(t).Reason).To(BeEmpty())
 	r.g.Expect(r.read(t).ResourceVersion).To(Equal(version), "what is right is left alone")
 
-	made.Labels[v1alpha1.LabelPages] = "0123456789abcdef"
+	made.Labels[v1beta1.LabelPages] = "0123456789abcdef"
 	made.Spec.Rules[0].Host = "old.example.com"
 	r.g.Expect(r.c.Update(t.Context(), made)).To(Succeed())
 	r.g.Expect(r.serve(t).Reason).To(BeEmpty())
@@ -95,18 +95,18 @@ func TestRouteIsMadeAndRemoved(t *testing.T) {
 func TestForeignRouteIsNotTouched(t *testing.T) {
 	foreign := func(owner string) *networkingv1.Ingress {
 		route := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ads", Name: "ctr-pages", UID: "theirs", Labels: map[string]string{v1alpha1.LabelJob: "ctr"},
+			Namespace: "ads", Name: "ctr-pages", UID: "theirs", Labels: map[string]string{v1beta1.LabelJob: "ctr"},
 		}}
 		if owner != "" {
-			job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: owner, UID: "u-0"}}
+			job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: owner, UID: "u-0"}}
 			route.OwnerReferences = []metav1.OwnerReference{
-				*metav1.NewControllerRef(job, v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind)),
+				v1beta1.ControllerReference(job, v1beta1.ElasticTrainingJobKind),
 			}
 		}
 		return route
 	}
 	for owner, reason := range map[string]string{
-		"": v1alpha1.ReasonNameTaken, "other": v1alpha1.ReasonNameTaken, "ctr": v1alpha1.ReasonPredecessorLeaving,
+		"": v1beta1.ReasonNameTaken, "other": v1beta1.ReasonNameTaken, "ctr": v1beta1.ReasonPredecessorLeaving,
 	} {
 		r := newRouting(t, allowed, foreign(owner))
 		out := r.serve(t)
@@ -123,7 +123,7 @@ func TestRightThatIsMissing(t *testing.T) {
 			errors.New(`User "tideline" cannot create resource "ingresses" in API group "networking.k8s.io"`))
 	})
 	out := r.serve(t)
-	r.g.Expect(out.Reason).To(Equal(v1alpha1.ReasonPagesForbidden))
+	r.g.Expect(out.Reason).To(Equal(v1beta1.ReasonPagesForbidden))
 	r.g.Expect(out.Message).To(And(HavePrefix("spec.pages: the operator may not create Ingress ctr-pages: "),
 		ContainSubstring("Apply the component config/components/job-pages")))
 }
@@ -132,7 +132,7 @@ func TestServiceIsTakenFromNoOtherAndOutcomesAreOfOneJob(t *testing.T) {
 	r := newRouting(t, allowed, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr-pages", UID: "theirs"}})
 	r.o.Pages = pages.Seen{}
 	out := r.serve(t)
-	r.g.Expect(out.Reason).To(Equal(v1alpha1.ReasonNameTaken), out.Message)
+	r.g.Expect(out.Reason).To(Equal(v1beta1.ReasonNameTaken), out.Message)
 	r.g.Expect(r.read(t)).To(BeNil(), "no route leads to what somebody else serves")
 	again := r.o.Job.DeepCopy()
 	again.UID = "u-2"

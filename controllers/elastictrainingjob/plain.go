@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
@@ -66,7 +66,7 @@ func (r *Reconciler) createSSHKeys(ctx context.Context, o jobstate.Observed, d t
 	if err != nil {
 		return kube.ProblemOf(err, "make an ssh key pair")
 	}
-	return r.createUnread(ctx, d.Blueprint.SSHSecret(private, public), "Secret", v1alpha1.ReasonSSHKeysForbidden,
+	return r.createUnread(ctx, d.Blueprint.SSHSecret(private, public), "Secret", v1beta1.ReasonSSHKeysForbidden,
 		"framework.ssh", "ssh-keys")
 }
 
@@ -75,7 +75,7 @@ func (r *Reconciler) createNetworkPolicy(ctx context.Context, _ jobstate.Observe
 	if !d.CreateNetworkPolicy {
 		return nil
 	}
-	return r.createUnread(ctx, d.Blueprint.NetworkPolicy(), "NetworkPolicy", v1alpha1.ReasonNetworkPolicyForbidden,
+	return r.createUnread(ctx, d.Blueprint.NetworkPolicy(), "NetworkPolicy", v1beta1.ReasonNetworkPolicyForbidden,
 		"networkPolicy", "job-network-policy")
 }
 

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
@@ -27,7 +27,7 @@ func unread(
 	t *testing.T, answer error, create func(*Reconciler, context.Context, jobstate.Observed, training.Decision) *kube.Problem,
 ) (*kube.Problem, client.Client) {
 	t.Helper()
-	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
+	job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			if answer != nil {
@@ -42,7 +42,7 @@ func unread(
 	r := &Reconciler{client: c}
 	d := training.Decision{
 		CreateSSHKeys: true, CreateNetworkPolicy: true,
-		Blueprint: trainingpod.Blueprint{Job: job, Attempt: &v1alpha1.AttemptStatus{}},
+		Blueprint: trainingpod.Blueprint{Job: job, Attempt: &v1beta1.AttemptStatus{}},
 	}
 	return create(r, t.Context(), jobstate.Observed{Job: job}, d), c
 }
@@ -73,13 +73,13 @@ func TestWithoutTheComponentTheJobWaitsAndSaysWhichToApply(t *testing.T) {
 	g := NewWithT(t)
 	p, _ := keysOf(t, apierrors.NewForbidden(corev1.Resource("secrets"), "ctr-ssh", errors.New(
 		`User "system:serviceaccount:tideline-system:tideline-controller-manager" cannot create resource "secrets" in API group ""`)))
-	g.Expect(p.Reason).To(Equal(v1alpha1.ReasonSSHKeysForbidden))
+	g.Expect(p.Reason).To(Equal(v1beta1.ReasonSSHKeysForbidden))
 	g.Expect(p.Class).To(Equal(kube.Wait))
 	g.Expect(p.Message).To(ContainSubstring("config/components/ssh-keys"))
 	g.Expect(p.Message).NotTo(ContainSubstring("PRIVATE KEY"))
 
 	p, _ = keysOf(t, apierrors.NewForbidden(corev1.Resource("secrets"), "ctr-ssh", errors.New("exceeded quota: secrets")))
-	g.Expect(p.Reason).To(Equal(v1alpha1.ReasonQuotaExceeded), "a right that is there but used up is another matter")
+	g.Expect(p.Reason).To(Equal(v1beta1.ReasonQuotaExceeded), "a right that is there but used up is another matter")
 }
 
 func TestNetworkPolicyIsCreatedOnceOrTheJobSaysWhatToApply(t *testing.T) {
@@ -96,10 +96,10 @@ func TestNetworkPolicyIsCreatedOnceOrTheJobSaysWhatToApply(t *testing.T) {
 	g.Expect(p).To(BeNil(), "one that is there is the job's own")
 	forbidden := errors.New(`User "x" cannot create resource "networkpolicies"`)
 	p, _ = unread(t, apierrors.NewForbidden(resource, "ctr", forbidden), create)
-	g.Expect(p.Reason).To(Equal(v1alpha1.ReasonNetworkPolicyForbidden))
+	g.Expect(p.Reason).To(Equal(v1beta1.ReasonNetworkPolicyForbidden))
 	g.Expect(p.Class).To(Equal(kube.Wait))
 	g.Expect(p.Message).To(And(HavePrefix("spec.networkPolicy: the operator may not create a NetworkPolicy: "),
 		ContainSubstring("Apply the component config/components/job-network-policy, and the job continues within 30 s")))
 	p, _ = unread(t, apierrors.NewForbidden(resource, "ctr", errors.New("denied by policy")), create)
-	g.Expect(p.Reason).To(Equal(v1alpha1.ReasonRejected), "what others forbid is another matter")
+	g.Expect(p.Reason).To(Equal(v1beta1.ReasonRejected), "what others forbid is another matter")
 }

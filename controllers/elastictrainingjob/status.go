@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/training"
@@ -20,7 +20,7 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
-type status = v1alpha1.ElasticTrainingJobStatus
+type status = v1beta1.ElasticTrainingJobStatus
 
 // report writes the status if it is due, also after a problem with applying the decision, and then emits events.
 func (r *Reconciler) report(
@@ -37,7 +37,7 @@ func (r *Reconciler) report(
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		// The job is newer than our cache: changed, deleted or created again. It is left alone until the cache knows as much.
 		key := client.ObjectKeyFromObject(o.Job)
-		if err := r.applier.CatchUp(ctx, key, o.Job, &v1alpha1.ElasticTrainingJob{}); err != nil {
+		if err := r.applier.CatchUp(ctx, key, o.Job, &v1beta1.ElasticTrainingJob{}); err != nil {
 			return reconcile.Result{}, err
 		}
 		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
@@ -82,7 +82,7 @@ func (r *Reconciler) writeWhenDue(
 	r.tellChange(ctx, o.Job, wanted)
 	recorder.TellTraining(r.Journal, o.Job, &o.Job.Status, wanted, now)
 	task, sized := trainingpod.TaskOf(o.Job), o.Job.Status.Sizing
-	r.Usage.CountSizing(v1alpha1.ElasticTrainingJobKind, o.Job.Namespace, task, sized, wanted.Sizing, d.OOMKills)
+	r.Usage.CountSizing(v1beta1.ElasticTrainingJobKind, o.Job.Namespace, task, sized, wanted.Sizing, d.OOMKills)
 	r.metrics.addMeasures(o.Job, measures)
 	r.metrics.holdGPUs(o.Job, wanted, claimed)
 	return 0, nil
@@ -97,7 +97,7 @@ func (r *Reconciler) settle(o jobstate.Observed, resized bool, now time.Time) {
 }
 
 // tellChange emits the events of a transition and logs it, once.
-func (r *Reconciler) tellChange(ctx context.Context, job *v1alpha1.ElasticTrainingJob, written *status) {
+func (r *Reconciler) tellChange(ctx context.Context, job *v1beta1.ElasticTrainingJob, written *status) {
 	if written.Reason != job.Status.Reason || written.Phase != job.Status.Phase {
 		attempt := ""
 		if written.Attempt != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/losses"
@@ -51,9 +51,9 @@ func newSuspects(now func() time.Time) *suspects {
 
 // sourceOf is who answers for a job's failures. An owner that no webhook has checked is whoever the creator named, so that the
 // namespace counts instead.
-func sourceOf(job *v1alpha1.ElasticTrainingJob, webhooksOff bool) suspicion.Source {
+func sourceOf(job *v1beta1.ElasticTrainingJob, webhooksOff bool) suspicion.Source {
 	owner := ownership.OfTraining(job, webhooksOff).User
-	if owner == "" || webhooksOff || meta.IsStatusConditionFalse(job.Status.Conditions, v1alpha1.ConditionOwnerChecked) {
+	if owner == "" || webhooksOff || meta.IsStatusConditionFalse(job.Status.Conditions, v1beta1.ConditionOwnerChecked) {
 		owner = "namespace " + job.Namespace
 	}
 	return suspicion.Source{Owner: owner, Task: job.Namespace + "/" + trainingpod.TaskOf(job)}
@@ -61,7 +61,7 @@ func sourceOf(job *v1alpha1.ElasticTrainingJob, webhooksOff bool) suspicion.Sour
 
 // observe notes on which nodes workers of a job run, and returns which of these are doubted, and which nodes all jobs shun.
 func (s *suspects) observe(
-	job *v1alpha1.ElasticTrainingJob, workers []podstate.Worker, webhooksOff bool,
+	job *v1beta1.ElasticTrainingJob, workers []podstate.Worker, webhooksOff bool,
 ) (doubted, shunned []string) {
 	var nodes []string
 	for i := range workers {
@@ -90,7 +90,7 @@ func (s *suspects) observe(
 }
 
 // note takes failures that the status of the job has now.
-func (s *suspects) note(job *v1alpha1.ElasticTrainingJob, failed []losses.Failure, webhooksOff bool) {
+func (s *suspects) note(job *v1beta1.ElasticTrainingJob, failed []losses.Failure, webhooksOff bool) {
 	if len(failed) == 0 {
 		return
 	}

@@ -13,17 +13,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
 // jobOn is a job of a user, and its workers on nodes.
-func jobOn(namespace, name, owner string, nodes ...string) (*v1alpha1.ElasticTrainingJob, []podstate.Worker) {
-	job := &v1alpha1.ElasticTrainingJob{
+func jobOn(namespace, name, owner string, nodes ...string) (*v1beta1.ElasticTrainingJob, []podstate.Worker) {
+	job := &v1beta1.ElasticTrainingJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "/" + name), Generation: 1},
-		Spec:       v1alpha1.ElasticTrainingJobSpec{Owner: owner, Task: name},
-		Status:     v1alpha1.ElasticTrainingJobStatus{ObservedGeneration: 1},
+		Spec:       v1beta1.ElasticTrainingJobSpec{Owner: owner, Task: name},
+		Status:     v1beta1.ElasticTrainingJobStatus{ObservedGeneration: 1},
 	}
 	var workers []podstate.Worker
 	for i, node := range nodes {
@@ -88,7 +88,7 @@ func TestOwnersThatNobodyCheckedAreOne(t *testing.T) {
 			for i := range 20 {
 				job, workers := jobOn("ads", fmt.Sprint("job-", i), fmt.Sprint("invented-", i), "n1")
 				if c.condition != "" {
-					job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: c.condition}}
+					job.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionOwnerChecked, Status: c.condition}}
 				}
 				s.observe(job, workers, c.off)
 				s.note(job, refusal, c.off)

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/suspicion"
 )
 
@@ -37,7 +37,7 @@ func (r *Reconciler) accuse(ctx context.Context, s suspicion.Suspect) (done bool
 		words += " " + said
 	}
 	log.FromContext(ctx).Info("Node suspected", "node", s.Node, "why", words)
-	r.recorder.Eventf(node, nil, corev1.EventTypeWarning, v1alpha1.EventNodeSuspected, "Judge", "%s", words)
+	r.recorder.Eventf(node, nil, corev1.EventTypeWarning, v1beta1.EventNodeSuspected, "Judge", "%s", words)
 	return true
 }
 

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/topology"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
@@ -17,7 +17,7 @@ import (
 // observeTopology reads which HyperNodes the whole core is in, for a job that may grow near it; none while a worker of the core
 // has no node.
 func (r *Reconciler) observeTopology(
-	ctx context.Context, job *v1alpha1.ElasticTrainingJob, workers []podstate.Worker,
+	ctx context.Context, job *v1beta1.ElasticTrainingJob, workers []podstate.Worker,
 ) ([]trainingpod.Near, error) {
 	a := job.Status.Attempt
 	if job.Spec.NetworkTopology == nil || a == nil || a.MaxReplicas <= a.MinReplicas {

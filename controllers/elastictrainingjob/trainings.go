@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/progress"
@@ -49,7 +49,7 @@ type trainings struct {
 	live  context.Context //nolint:containedctx // what follows a log outlives the reconcile that begins it
 	open  func(ctx context.Context, namespace, pod, container string, since time.Time) (io.ReadCloser, error)
 	now   func() time.Time
-	tell  func(job *v1alpha1.ElasticTrainingJob, reason, message string)
+	tell  func(job *v1beta1.ElasticTrainingJob, reason, message string)
 	wakes chan event.GenericEvent
 	// again, retry and forbidden are after what time logs are opened again.
 	again, retry, forbidden time.Duration
@@ -66,7 +66,7 @@ type trainings struct {
 
 // followed is a job with spec.progress.
 type followed struct {
-	job     *v1alpha1.ElasticTrainingJob // its name and UID
+	job     *v1beta1.ElasticTrainingJob // its name and UID
 	attempt string
 	queue   string
 	// owner is what the job counts for in the ledger, which was last told of it at recorded.
@@ -82,7 +82,7 @@ type followed struct {
 	// told is true once an event said that lines are ignored, and refused that the log may not be read.
 	told, refused bool
 	// shown is what the last plan wrote, stalled whether it knew of a hang, and woken when the job was last woken.
-	shown   *v1alpha1.TrainingProgress
+	shown   *v1beta1.TrainingProgress
 	stalled bool
 	woken   time.Time
 }
@@ -98,7 +98,7 @@ func newTrainings(live context.Context, now func() time.Time) *trainings {
 // observe returns what the present attempt of a job said, and begins or ends to follow it. gpus are those that its ready workers
 // hold, and shown is what status has.
 func (t *trainings) observe(
-	job *v1alpha1.ElasticTrainingJob, queue string, workers []podstate.Worker, gpus int64,
+	job *v1beta1.ElasticTrainingJob, queue string, workers []podstate.Worker, gpus int64,
 ) *progress.Figures {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,7 +109,7 @@ func (t *trainings) observe(
 		f = nil
 	}
 	if job.Spec.Progress == nil || job.DeletionTimestamp != nil || jobstate.IsFinished(st) {
-		if f != nil && st.Phase == v1alpha1.PhaseSucceeded {
+		if f != nil && st.Phase == v1beta1.PhaseSucceeded {
 			f.meter.Account.NoteSuccess()
 			f.owner.Succeeded = true
 		}
@@ -149,9 +149,9 @@ func (t *trainings) observe(
 	return &figures
 }
 
-func nameOf(job *v1alpha1.ElasticTrainingJob) *v1alpha1.ElasticTrainingJob {
-	return &v1alpha1.ElasticTrainingJob{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticTrainingJobKind},
+func nameOf(job *v1beta1.ElasticTrainingJob) *v1beta1.ElasticTrainingJob {
+	return &v1beta1.ElasticTrainingJob{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.ElasticTrainingJobKind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: job.Namespace, Name: job.Name, UID: job.UID, ResourceVersion: job.ResourceVersion,
 		},
@@ -195,7 +195,7 @@ func (t *trainings) leave(f *followed) {
 
 // begin follows worker 0.
 func (t *trainings) begin(
-	key types.NamespacedName, f *followed, job *v1alpha1.ElasticTrainingJob, master *podstate.Worker,
+	key types.NamespacedName, f *followed, job *v1beta1.ElasticTrainingJob, master *podstate.Worker,
 ) {
 	containers := job.Spec.Template.Spec.Containers
 	if len(containers) == 0 {
@@ -284,7 +284,7 @@ func (t *trainings) ignore(ctx context.Context, f *followed, why error) {
 	f.told = true
 	t.mu.Unlock()
 	if !told {
-		t.tell(f.job, v1alpha1.EventProgressIgnored, fmt.Sprintf("Worker 0's log: %s. What breaks the protocol of progress is "+
+		t.tell(f.job, v1beta1.EventProgressIgnored, fmt.Sprintf("Worker 0's log: %s. What breaks the protocol of progress is "+
 			"ignored; of this attempt only the first is told.", why))
 	}
 }
@@ -296,7 +296,7 @@ func (t *trainings) refuse(ctx context.Context, f *followed) {
 	f.refused = true
 	t.mu.Unlock()
 	if !told {
-		t.tell(f.job, v1alpha1.EventProgressForbidden, fmt.Sprintf("spec.progress: the operator may not read the log of worker 0. "+
+		t.tell(f.job, v1beta1.EventProgressForbidden, fmt.Sprintf("spec.progress: the operator may not read the log of worker 0. "+
 			"Apply the component config/components/training-progress, and it does within %s.", t.forbidden))
 	}
 }
@@ -342,10 +342,10 @@ func (t *trainings) wakeDue(ctx context.Context) error {
 }
 
 // listDue lists the jobs to wake now.
-func (t *trainings) listDue() []*v1alpha1.ElasticTrainingJob {
+func (t *trainings) listDue() []*v1beta1.ElasticTrainingJob {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var due []*v1alpha1.ElasticTrainingJob
+	var due []*v1beta1.ElasticTrainingJob
 	now := t.now()
 	for _, f := range t.jobs {
 		if now.Sub(f.recorded) >= recordEvery {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/progress"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
@@ -53,7 +53,7 @@ func (s *leader) train(from, to int64) {
 	}
 }
 
-func end(job *v1alpha1.ElasticTrainingJob, phase v1alpha1.JobPhase, condition string) {
+func end(job *v1beta1.ElasticTrainingJob, phase v1beta1.JobPhase, condition string) {
 	job.Status.Phase = phase
 	meta.SetStatusCondition(&job.Status.Conditions, metav1.Condition{
 		Type: condition, Status: metav1.ConditionTrue, Reason: condition,
@@ -90,7 +90,7 @@ func TestTheLedgerIsToldWhatBecameOfGPUTime(t *testing.T) {
 	b.say(360, -1, progress.PhaseStart)
 	b.train(360, 2520)
 	b.say(2520, 2520, progress.PhaseTrain)
-	end(b.job, v1alpha1.PhaseFailed, v1alpha1.ConditionFailed)
+	end(b.job, v1beta1.PhaseFailed, v1beta1.ConditionFailed)
 	b.look("a")
 	b.crashed = true
 	list, err := l.QueryGoodput(t.Context(), begin, c.now)
@@ -121,7 +121,7 @@ func TestTheLedgerIsToldInFewEntries(t *testing.T) {
 	s.observe(s.job, "ads", nil, 4)
 	g.Expect(told).To(HaveLen(13))
 	g.Expect(told[12].To.Sub(told[12].From)).To(Equal(time.Minute))
-	end(s.job, v1alpha1.PhaseSucceeded, v1alpha1.ConditionSucceeded)
+	end(s.job, v1beta1.PhaseSucceeded, v1beta1.ConditionSucceeded)
 	s.observe(s.job, "ads", nil, 0)
 	g.Expect(told[len(told)-1].Succeeded).To(BeTrue())
 }

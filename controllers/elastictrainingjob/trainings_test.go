@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/progress"
 )
@@ -93,7 +93,7 @@ type stage struct {
 	*trainings
 
 	server *logServer
-	job    *v1alpha1.ElasticTrainingJob
+	job    *v1beta1.ElasticTrainingJob
 	mu     sync.Mutex
 	said   []string
 }
@@ -108,15 +108,15 @@ func newStage(t *testing.T) *stage {
 	s.trainings = newTrainings(t.Context(), time.Now)
 	s.again, s.retry, s.forbidden = time.Millisecond, time.Millisecond, time.Millisecond
 	s.open = logs.open
-	s.tell = func(job *v1alpha1.ElasticTrainingJob, reason, message string) {
+	s.tell = func(job *v1beta1.ElasticTrainingJob, reason, message string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.said = append(s.said, job.Name+" "+reason+": "+message)
 	}
 	s.job.UID = "job"
-	s.job.Spec.Progress = &v1alpha1.JobProgress{Stall: v1alpha1.Stall{Factor: 3}}
+	s.job.Spec.Progress = &v1beta1.JobProgress{Stall: v1beta1.Stall{Factor: 3}}
 	s.job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "logs"}, {Name: "trainer"}}
-	s.job.Status.Attempt = &v1alpha1.AttemptStatus{Number: 1, StartTime: metav1.Unix(1_700_000_000, 0)}
+	s.job.Status.Attempt = &v1beta1.AttemptStatus{Number: 1, StartTime: metav1.Unix(1_700_000_000, 0)}
 	t.Cleanup(func() { s.forget(client.ObjectKeyFromObject(s.job)) })
 	return s
 }
@@ -463,7 +463,7 @@ func TestThePageListsMetricsOfTrainings(t *testing.T) {
 // BenchmarkReports is a line of each of 10,000 jobs, which report every ten seconds.
 func BenchmarkReports(b *testing.B) {
 	t := newTrainings(b.Context(), time.Now)
-	t.tell = func(_ *v1alpha1.ElasticTrainingJob, _, message string) { b.Fatal(message) }
+	t.tell = func(_ *v1beta1.ElasticTrainingJob, _, message string) { b.Fatal(message) }
 	all := make([]*followed, 10_000)
 	for i := range all {
 		all[i] = &followed{job: jobNamed("a"), pod: "a"}

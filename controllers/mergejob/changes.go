@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
@@ -80,8 +80,8 @@ func (c *changes) seeQueue(name string) {
 }
 
 // asideIn is where a MergeJob that is set aside may wait for a change.
-func asideIn(job *v1alpha1.MergeJob) []string {
-	if job.Status.Reason != v1alpha1.ReasonNotPlaced {
+func asideIn(job *v1beta1.MergeJob) []string {
+	if job.Status.Reason != v1beta1.ReasonNotPlaced {
 		return nil
 	}
 	return []string{everywhere, job.Namespace}

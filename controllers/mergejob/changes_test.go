@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging"
 )
 
@@ -43,7 +43,7 @@ func TestWhatMayKeepAGangFromItsPlaceIsSeen(t *testing.T) {
 func TestChangesWakeThePoolsInWhichSomebodyIsSetAside(t *testing.T) {
 	g := NewWithT(t)
 	aside, other := mergeOf("ads", "a", "1"), mergeOf("ads", "b", "2")
-	aside.Status.Reason, other.Spec.Pool = v1alpha1.ReasonNotPlaced, "another"
+	aside.Status.Reason, other.Spec.Pool = v1beta1.ReasonNotPlaced, "another"
 	c := newLeftovers(t)
 	c.add(aside, other)
 	c.cached()

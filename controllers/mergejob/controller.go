@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/merging"
@@ -105,7 +105,7 @@ type Dependencies struct {
 // Setup registers the reconciler with the manager, whose cache has the index [kube.PodsByOwner]. It returns an error if the API
 // server does not answer.
 func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
-	g, err := specvalidation.New(crd.MergeJob, v1alpha1.GroupVersion.Version)
+	g, err := specvalidation.New(crd.MergeJob, v1beta1.GroupVersion.Version)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		now:      shared.Now,
 		cores:    make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
-	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.MergeJob{})
+	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1beta1.MergeJob{})
 	if err != nil {
 		return err
 	}
@@ -150,13 +150,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 }
 
 func indexFields(ctx context.Context, mgr ctrl.Manager) error {
-	for name, values := range map[string]func(*v1alpha1.MergeJob) []string{
-		jobsByPool:  func(job *v1alpha1.MergeJob) []string { return []string{poolOf(job)} },
+	for name, values := range map[string]func(*v1beta1.MergeJob) []string{
+		jobsByPool:  func(job *v1beta1.MergeJob) []string { return []string{poolOf(job)} },
 		jobsByModel: mergepod.PlaceHashes,
 		setAside:    asideIn,
 	} {
-		err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MergeJob{}, name, func(o client.Object) []string {
-			if job, ok := o.(*v1alpha1.MergeJob); ok {
+		err := mgr.GetFieldIndexer().IndexField(ctx, &v1beta1.MergeJob{}, name, func(o client.Object) []string {
+			if job, ok := o.(*v1beta1.MergeJob); ok {
 				return values(job)
 			}
 			return nil
@@ -177,7 +177,7 @@ func modelsOfPod(o client.Object) []string {
 	if !ours {
 		return nil
 	}
-	return []string{o.GetLabels()[v1alpha1.LabelModelHash], nameIndex(key)}
+	return []string{o.GetLabels()[v1beta1.LabelModelHash], nameIndex(key)}
 }
 
 // nameIndex finds the pods of all MergeJobs of a name, also of deleted ones.
@@ -188,10 +188,10 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("mergejob").
-		Watches(&v1alpha1.MergeJob{}, wakePools(r.poolsOfJob)).
+		Watches(&v1beta1.MergeJob{}, wakePools(r.poolsOfJob)).
 		Watches(&corev1.Pod{}, wakePools(r.poolsOfModel), r.notePods()).
 		Watches(&corev1.ConfigMap{}, wakePools(r.poolsOfOwner)).
-		Watches(&v1alpha1.ResourceQuotaProfile{}, wakePools(r.allPools), builder.WithPredicates(profilecache.ProfileChanged())).
+		Watches(&v1beta1.ResourceQuotaProfile{}, wakePools(r.allPools), builder.WithPredicates(profilecache.ProfileChanged())).
 		Watches(&corev1.Node{}, wakePools(r.noteNode), onChangeOf(readNode)).
 		Watches(&corev1.PersistentVolumeClaim{}, wakePools(r.noteClaim), onChangeOf(readClaim)).
 		Watches(namespace, wakePools(r.poolsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
@@ -235,7 +235,7 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 	}
 	r.Volcano.WatchThenWake(watch, func(ctx context.Context) error {
 		select {
-		case installed <- event.GenericEvent{Object: &v1alpha1.MergeJob{}}:
+		case installed <- event.GenericEvent{Object: &v1beta1.MergeJob{}}:
 		case <-ctx.Done():
 		}
 		return nil
@@ -298,8 +298,8 @@ func (r *Reconciler) decidePool(ctx context.Context, pool string) (decision merg
 
 // ownerOf is the MergeJob that controls an object, by its reference.
 func ownerOf(o client.Object) (types.NamespacedName, types.UID, bool) {
-	owner := metav1.GetControllerOf(o)
-	if owner == nil || owner.Kind != v1alpha1.MergeJobKind || owner.APIVersion != v1alpha1.GroupVersion.String() {
+	owner := v1beta1.ControllerOf(o, v1beta1.MergeJobKind)
+	if owner == nil {
 		return types.NamespacedName{}, "", false
 	}
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}, owner.UID, true

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 )
 
@@ -44,7 +44,7 @@ func newDeparted(now func() time.Time) *departed {
 
 // watchDepartures watches for deleted MergeJobs, also while another replica leads, because this one may become the leader.
 func (d *departed) watchDepartures(ctx context.Context, c cache.Cache) error {
-	informer, err := c.GetInformer(ctx, &v1alpha1.MergeJob{})
+	informer, err := c.GetInformer(ctx, &v1beta1.MergeJob{})
 	if err != nil {
 		return fmt.Errorf("watch MergeJobs: %w", err)
 	}
@@ -61,7 +61,7 @@ func (d *departed) watchDepartures(ctx context.Context, c cache.Cache) error {
 
 // rememberDeleting remembers a MergeJob that is being deleted in the foreground, and so still exists until its objects are gone.
 func (d *departed) rememberDeleting(o any) {
-	if job, ok := o.(*v1alpha1.MergeJob); ok && job.DeletionTimestamp != nil {
+	if job, ok := o.(*v1beta1.MergeJob); ok && job.DeletionTimestamp != nil {
 		d.rememberJob(job)
 	}
 }
@@ -70,14 +70,14 @@ func (d *departed) noteGone(o any) {
 	if missed, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = missed.Obj
 	}
-	if job, ok := o.(*v1alpha1.MergeJob); ok {
+	if job, ok := o.(*v1beta1.MergeJob); ok {
 		d.rememberJob(job)
 	}
 }
 
 // rememberJob keeps a job with a run. A job without one has no pods: objects are created only once the cache has the run,
 // and the run stays in the status until they are gone.
-func (d *departed) rememberJob(job *v1alpha1.MergeJob) {
+func (d *departed) rememberJob(job *v1beta1.MergeJob) {
 	if job.Status.Run == nil {
 		return
 	}

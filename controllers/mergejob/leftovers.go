@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -124,7 +124,7 @@ func (r *Reconciler) asLeftover(
 	if gone, known := r.departed.departureOf(uid); known {
 		return merging.Leftover{Gone: gone.since}, gone.NamespacedName == owner && fits(gone), nil
 	}
-	job := &v1alpha1.MergeJob{}
+	job := &v1beta1.MergeJob{}
 	switch err := r.client.Get(ctx, owner, job); {
 	case err != nil && !apierrors.IsNotFound(err):
 		return left, false, fmt.Errorf("read MergeJob %s: %w", owner, err)

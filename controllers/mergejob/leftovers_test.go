@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -50,7 +50,7 @@ func (c *leftoverCluster) add(objects ...client.Object) { c.objects = append(c.o
 func (c *leftoverCluster) cached() {
 	c.t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme, gang.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1beta1.AddToScheme, gang.AddToScheme} {
 		if err := add(scheme); err != nil {
 			c.t.Fatal(err)
 		}
@@ -58,15 +58,15 @@ func (c *leftoverCluster) cached() {
 	c.r.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.objects...).
 		WithIndex(&corev1.Pod{}, jobsByModel, modelsOfPod).
 		WithIndex(&corev1.Pod{}, kube.PodsByOwner, kube.OwnerUID).
-		WithIndex(&v1alpha1.MergeJob{}, setAside, func(o client.Object) []string {
-			job, _ := o.(*v1alpha1.MergeJob)
+		WithIndex(&v1beta1.MergeJob{}, setAside, func(o client.Object) []string {
+			job, _ := o.(*v1beta1.MergeJob)
 			return asideIn(job)
 		}).
 		WithIndex(gang.NewPodGroup(), coreByPool, poolsOfCore).Build()
 }
 
 // held has the names of leftovers that keep the job waiting at this moment.
-func (c *leftoverCluster) held(job *v1alpha1.MergeJob) (strangers, namesakes []string) {
+func (c *leftoverCluster) held(job *v1beta1.MergeJob) (strangers, namesakes []string) {
 	c.t.Helper()
 	c.cached()
 	j := &merging.Job{Object: job}
@@ -97,35 +97,35 @@ func (c *leftoverCluster) waited(all []merging.Leftover) []string {
 	return names
 }
 
-func mergeOf(namespace, name string, uid types.UID) *v1alpha1.MergeJob {
-	return &v1alpha1.MergeJob{
+func mergeOf(namespace, name string, uid types.UID) *v1beta1.MergeJob {
+	return &v1beta1.MergeJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid},
-		Spec: v1alpha1.MergeJobSpec{Pool: testPool, Store: v1alpha1.ModelStore{
-			Type: v1alpha1.StoreS3, S3: &v1alpha1.S3Store{Bucket: "models"}, Prefix: "ctr", Increments: "inc/", Full: "full/",
+		Spec: v1beta1.MergeJobSpec{Pool: testPool, Store: v1beta1.ModelStore{
+			Type: v1beta1.StoreS3, S3: &v1beta1.S3Store{Bucket: "models"}, Prefix: "ctr", Increments: "inc/", Full: "full/",
 		}},
 	}
 }
 
 // ran gives the job a run.
-func ran(job *v1alpha1.MergeJob) *v1alpha1.MergeJob {
-	job.Status.Run, job.Status.Pool = &v1alpha1.MergeRun{ID: "r", Attempt: 1, MinReplicas: 1}, job.Spec.Pool
+func ran(job *v1beta1.MergeJob) *v1beta1.MergeJob {
+	job.Status.Run, job.Status.Pool = &v1beta1.MergeRun{ID: "r", Attempt: 1, MinReplicas: 1}, job.Spec.Pool
 	return job
 }
 
-func controlledBy(job *v1alpha1.MergeJob) []metav1.OwnerReference {
-	return []metav1.OwnerReference{*metav1.NewControllerRef(job, v1alpha1.GroupVersion.WithKind(v1alpha1.MergeJobKind))}
+func controlledBy(job *v1beta1.MergeJob) []metav1.OwnerReference {
+	return []metav1.OwnerReference{v1beta1.ControllerReference(job, v1beta1.MergeJobKind)}
 }
 
 // podOf is a pod with the label and the owner of a job's.
-func podOf(job *v1alpha1.MergeJob) *corev1.Pod {
+func podOf(job *v1beta1.MergeJob) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: job.Namespace, Name: mergepod.PodName(job.Name, 0), UID: "pod-of-" + job.UID, OwnerReferences: controlledBy(job),
-		Labels: map[string]string{v1alpha1.LabelModelHash: mergepod.ModelHash(job)},
+		Labels: map[string]string{v1beta1.LabelModelHash: mergepod.ModelHash(job)},
 	}}
 }
 
 // coreGroupOf is a PodGroup with a finalizer, in the job's pool.
-func coreGroupOf(job *v1alpha1.MergeJob) client.Object {
+func coreGroupOf(job *v1beta1.MergeJob) client.Object {
 	group := gang.Group{
 		Namespace: job.Namespace, Name: mergepod.CoreName(job.Name), Owner: controlledBy(job)[0], Queue: job.Spec.Pool,
 	}.PodGroup()
@@ -142,7 +142,7 @@ func TestForgedPodsHoldNoMergeBack(t *testing.T) {
 	live := ran(mergeOf("evil", "own", "2"))
 	live.Spec.Store.Prefix = "other" // A model of their own.
 	alive := podOf(live)
-	alive.Labels[v1alpha1.LabelModelHash] = mergepod.ModelHash(job)
+	alive.Labels[v1beta1.LabelModelHash] = mergepod.ModelHash(job)
 	c.add(job, live, podOf(ghost), alive)
 	strangers, _ := c.held(job)
 	g.Expect(strangers).To(Equal([]string{"x-merge-0"}), "it may be of a MergeJob that went while no operator ran")

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
@@ -27,7 +27,7 @@ type remembered struct {
 	checked int64
 	invalid string
 	// attempt is the attempt whose object the API server refused, and problem the refusal.
-	attempt v1alpha1.MergeRun
+	attempt v1beta1.MergeRun
 	problem *merging.Problem
 }
 
@@ -43,7 +43,7 @@ func (m *memory) entryFor(job types.UID) *remembered {
 }
 
 // checkSpec validates a spec, once per generation.
-func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, job *v1alpha1.MergeJob) (string, error) {
+func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, job *v1beta1.MergeJob) (string, error) {
 	if n := kube.WeightOfDropped(job); n > 0 {
 		return trainingpod.TooHeavy(n).Error(), nil
 	}
@@ -68,7 +68,7 @@ func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, job *v1
 // noteRefusal records that the API server refused an object of the job's attempt. It returns false if that changes no
 // decision: the refusal is known already, or no attempt goes on. A refusal that a later try may overcome counts from the
 // first time.
-func (m *memory) noteRefusal(job *v1alpha1.MergeJob, p merging.Problem) bool {
+func (m *memory) noteRefusal(job *v1beta1.MergeJob, p merging.Problem) bool {
 	if run := job.Status.Run; run == nil || run.Outcome != "" {
 		return false
 	}
@@ -96,7 +96,7 @@ func (m *memory) noteMade(job types.UID) {
 }
 
 // currentProblem is the refusal that concerns the job's present attempt; nil for none.
-func (m *memory) currentProblem(job *v1alpha1.MergeJob) *merging.Problem {
+func (m *memory) currentProblem(job *v1beta1.MergeJob) *merging.Problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.entryFor(job.UID); job.Status.Run != nil && r.attempt == attemptOf(job) {
@@ -106,8 +106,8 @@ func (m *memory) currentProblem(job *v1alpha1.MergeJob) *merging.Problem {
 }
 
 // attemptOf identifies the job's attempt.
-func attemptOf(job *v1alpha1.MergeJob) v1alpha1.MergeRun {
-	return v1alpha1.MergeRun{ID: job.Status.Run.ID, Attempt: job.Status.Run.Attempt}
+func attemptOf(job *v1beta1.MergeJob) v1beta1.MergeRun {
+	return v1beta1.MergeRun{ID: job.Status.Run.ID, Attempt: job.Status.Run.Attempt}
 }
 
 // forgetGone drops jobs that left the pool, and returns them. A job that moved to another pool loses nothing that matters.

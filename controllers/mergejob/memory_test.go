@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging"
 )
 
@@ -15,9 +15,9 @@ func TestJobsThatAreGoneAreForgotten(t *testing.T) {
 	g := NewWithT(t)
 	m := newMemory()
 	job := func(name string, uid types.UID) *merging.Job {
-		return &merging.Job{Object: &v1alpha1.MergeJob{
+		return &merging.Job{Object: &v1beta1.MergeJob{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: name, UID: uid},
-			Status:     v1alpha1.MergeJobStatus{Run: &v1alpha1.MergeRun{ID: "r", Attempt: 1}},
+			Status:     v1beta1.MergeJobStatus{Run: &v1beta1.MergeRun{ID: "r", Attempt: 1}},
 		}}
 	}
 	a, b := job("a", "1"), job("b", "2")

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging"
 )
 
@@ -72,7 +72,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 func (m *metrics) observeDecision(took time.Duration) { m.decision.Observe(took.Seconds()) }
 
 // countTransition counts what changed with one written status.
-func (m *metrics) countTransition(job *v1alpha1.MergeJob, written *v1alpha1.MergeJobStatus) {
+func (m *metrics) countTransition(job *v1beta1.MergeJob, written *v1beta1.MergeJobStatus) {
 	measured := merging.MeasureChange(&job.Status, written)
 	if measured.Attempt {
 		m.attempts.WithLabelValues(written.Pool).Inc()
@@ -132,7 +132,7 @@ func (a *ages) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	for _, o := range a.jobs.List() {
-		job, ok := o.(*v1alpha1.MergeJob)
+		job, ok := o.(*v1beta1.MergeJob)
 		if !ok {
 			continue
 		}
@@ -151,7 +151,7 @@ func (a *ages) Collect(to chan<- prometheus.Metric) {
 		if line[pool] += 0; job.Status.Position != nil {
 			line[pool]++
 		}
-		if job.Status.Reason == v1alpha1.ReasonAwaitingApproval {
+		if job.Status.Reason == v1beta1.ReasonAwaitingApproval {
 			awaiting[pool]++
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // at is when scrapes are.
@@ -24,7 +24,7 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(at.Add(-d)) }
 
 // served are the metrics of an operator in a registry that holds them to what they say they are; elected is nil for one that
 // stands by.
-func served(t *testing.T, elected <-chan struct{}, jobs ...*v1alpha1.MergeJob) (*metrics, *prometheus.Registry) {
+func served(t *testing.T, elected <-chan struct{}, jobs ...*v1beta1.MergeJob) (*metrics, *prometheus.Registry) {
 	t.Helper()
 	store, registry := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), prometheus.NewPedanticRegistry()
 	for _, job := range jobs {
@@ -42,12 +42,12 @@ func leads() <-chan struct{} {
 }
 
 // asking is the head of a line.
-func asking() *v1alpha1.MergeJob {
-	job := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", CreationTimestamp: ago(99 * time.Hour)}}
-	job.Spec.Schedule = &v1alpha1.MergeSchedule{Interval: &metav1.Duration{Duration: 10 * time.Hour}}
-	job.Status = v1alpha1.MergeJobStatus{
-		Pool: "merges", Position: ptr.To[int32](1), LastFull: &v1alpha1.FullModel{Name: "m", Time: ago(11 * time.Hour)},
-		NewestIncrementTime: ptr.To(ago(5 * time.Minute)), Run: &v1alpha1.MergeRun{ID: "r", Attempt: 1, AskTime: ago(2 * time.Minute)},
+func asking() *v1beta1.MergeJob {
+	job := &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", CreationTimestamp: ago(99 * time.Hour)}}
+	job.Spec.Schedule = &v1beta1.MergeSchedule{Interval: &metav1.Duration{Duration: 10 * time.Hour}}
+	job.Status = v1beta1.MergeJobStatus{
+		Pool: "merges", Position: ptr.To[int32](1), LastFull: &v1beta1.FullModel{Name: "m", Time: ago(11 * time.Hour)},
+		NewestIncrementTime: ptr.To(ago(5 * time.Minute)), Run: &v1beta1.MergeRun{ID: "r", Attempt: 1, AskTime: ago(2 * time.Minute)},
 	}
 	return job
 }
@@ -62,8 +62,8 @@ func all(t *testing.T) *prometheus.Registry {
 	running.Run.RunTime = ptr.To(ago(0))
 	m.countTransition(merged, running)
 	ended := running.DeepCopy()
-	ended.History = []v1alpha1.MergeResult{{Run: "r", Outcome: v1alpha1.OutcomeMerged, StartTime: ptr.To(ago(0)), EndTime: ago(0)}}
-	m.countTransition(&v1alpha1.MergeJob{}, ended)
+	ended.History = []v1beta1.MergeResult{{Run: "r", Outcome: v1beta1.OutcomeMerged, StartTime: ptr.To(ago(0)), EndTime: ago(0)}}
+	m.countTransition(&v1beta1.MergeJob{}, ended)
 	m.observeDecision(time.Millisecond)
 	return registry
 }
@@ -101,8 +101,8 @@ func TestMetricsAgreeWithTheirPage(t *testing.T) {
 	_, values, found := strings.Cut(page, "\n`outcome` is how the run ended: ")
 	g.Expect(found).To(BeTrue())
 	values, _, _ = strings.Cut(values, ". ")
-	for _, outcome := range []v1alpha1.MergeOutcome{
-		v1alpha1.OutcomeMerged, v1alpha1.OutcomeTimedOut, v1alpha1.OutcomeFailed, v1alpha1.OutcomeSuspended,
+	for _, outcome := range []v1beta1.MergeOutcome{
+		v1beta1.OutcomeMerged, v1beta1.OutcomeTimedOut, v1beta1.OutcomeFailed, v1beta1.OutcomeSuspended,
 	} {
 		g.Expect(values).To(ContainSubstring("`" + string(outcome) + "`"))
 	}
@@ -133,7 +133,7 @@ tideline_merge_newest_increment_age_seconds{name="ctr",namespace="ads",pool="mer
 func TestMergesThatAwaitApprovalAreCounted(t *testing.T) {
 	held := asking()
 	held.Spec.Pool, held.Status.Run, held.Status.Position = "merges", nil, nil
-	held.Status.Reason = v1alpha1.ReasonAwaitingApproval
+	held.Status.Reason = v1beta1.ReasonAwaitingApproval
 	_, registry := served(t, leads(), held)
 	NewWithT(t).Expect(testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP tideline_merge_awaiting_approval Merges that are due and wait for approval of their tier.

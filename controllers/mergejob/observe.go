@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -31,7 +31,7 @@ func (r *Reconciler) observe(ctx context.Context, pool string) (merging.Observed
 	if err := r.observeQueue(ctx, &o); err != nil {
 		return o, err
 	}
-	jobs := &v1alpha1.MergeJobList{}
+	jobs := &v1beta1.MergeJobList{}
 	// Not copied: a caller that changes an object copies it first.
 	if err := r.client.List(ctx, jobs, client.MatchingFields{jobsByPool: pool}, client.UnsafeDisableDeepCopy); err != nil {
 		return o, fmt.Errorf("list the MergeJobs of pool %s: %w", pool, err)
@@ -40,7 +40,7 @@ func (r *Reconciler) observe(ctx context.Context, pool string) (merging.Observed
 	if err != nil {
 		return o, err
 	}
-	of, placesRead := map[string]*v1alpha1.ResourceQuotaProfile{}, places{}
+	of, placesRead := map[string]*v1beta1.ResourceQuotaProfile{}, places{}
 	for i := range jobs.Items {
 		if jobs.Items[i].DeletionTimestamp != nil {
 			continue // What it has goes with it.
@@ -82,7 +82,7 @@ func (r *Reconciler) observeQueue(ctx context.Context, o *merging.Observed) erro
 }
 
 func (r *Reconciler) observeJob(
-	ctx context.Context, object *v1alpha1.MergeJob, profile *v1alpha1.ResourceQuotaProfile, read places, withoutVolcano bool,
+	ctx context.Context, object *v1beta1.MergeJob, profile *v1beta1.ResourceQuotaProfile, read places, withoutVolcano bool,
 ) (*merging.Job, error) {
 	key := client.ObjectKeyFromObject(object)
 	job := &merging.Job{
@@ -91,7 +91,7 @@ func (r *Reconciler) observeJob(
 		ClaimsChanged: r.changes.claimsOf(object.Namespace),
 	}
 	if usage := r.Usage; usage.IsCollecting() {
-		known := usage.TaskHistory(object.Namespace, v1alpha1.MergeJobKind, object.Name)
+		known := usage.TaskHistory(object.Namespace, v1beta1.MergeJobKind, object.Name)
 		job.History = &known
 	}
 	var err error
@@ -117,7 +117,7 @@ func (r *Reconciler) observeRun(ctx context.Context, job *merging.Job, withoutVo
 		return err
 	}
 	if found && list.DeletionTimestamp == nil {
-		job.List = &merging.List{UID: list.UID, Run: list.Labels[v1alpha1.LabelRun]}
+		job.List = &merging.List{UID: list.UID, Run: list.Labels[v1beta1.LabelRun]}
 	}
 	if withoutVolcano {
 		return nil
@@ -138,7 +138,7 @@ func (r *Reconciler) observeRivals(ctx context.Context, job *merging.Job, read p
 	for _, place := range mergepod.PlaceHashes(job.Object) {
 		contenders, found := read[place]
 		if !found {
-			all := &v1alpha1.MergeJobList{}
+			all := &v1beta1.MergeJobList{}
 			err := r.client.List(ctx, all, client.MatchingFields{jobsByModel: place}, client.UnsafeDisableDeepCopy)
 			if err != nil {
 				return fmt.Errorf("list the MergeJobs of the model: %w", err)
@@ -152,7 +152,7 @@ func (r *Reconciler) observeRivals(ctx context.Context, job *merging.Job, read p
 	return r.observeStrangers(ctx, job)
 }
 
-func podsOf(ctx context.Context, reader client.Reader, job *v1alpha1.MergeJob) ([]podstate.Worker, error) {
+func podsOf(ctx context.Context, reader client.Reader, job *v1beta1.MergeJob) ([]podstate.Worker, error) {
 	pods := &corev1.PodList{}
 	err := reader.List(ctx, pods, client.InNamespace(job.Namespace),
 		client.MatchingFields{kube.PodsByOwner: string(job.UID)}, client.UnsafeDisableDeepCopy)

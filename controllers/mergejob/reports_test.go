@@ -11,26 +11,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // onClaim is a merge whose store is a claim.
-func onClaim(namespace string) *v1alpha1.MergeJob {
+func onClaim(namespace string) *v1beta1.MergeJob {
 	job := mergeOf(namespace, "ctr", "u")
-	job.Spec.Store = v1alpha1.ModelStore{
-		Type: v1alpha1.StoreClaim, Claim: &v1alpha1.ClaimStore{Name: "models"}, Increments: "inc/", Full: "full/",
+	job.Spec.Store = v1beta1.ModelStore{
+		Type: v1beta1.StoreClaim, Claim: &v1beta1.ClaimStore{Name: "models"}, Increments: "inc/", Full: "full/",
 		CompletionMarker: "_SUCCESS",
 	}
 	return job
 }
 
 // reportOf is a ConfigMap with the name of the job's report.
-func reportOf(job *v1alpha1.MergeJob, labelled string, data map[string]string) *corev1.ConfigMap {
+func reportOf(job *v1beta1.MergeJob, labelled string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: job.Namespace, Name: job.Name + "-merge-store", Labels: map[string]string{v1alpha1.LabelJob: labelled},
+			Namespace: job.Namespace, Name: job.Name + "-merge-store", Labels: map[string]string{v1beta1.LabelJob: labelled},
 		},
 		Data: data,
 	}
@@ -44,10 +44,10 @@ func TestOnlyTheReportOfTheJobIsBelieved(t *testing.T) {
 		reason string
 		words  string
 	}{
-		"none":                   {reportOf(elsewhere, "ctr", says), v1alpha1.ReasonReportMissing, "exist"},
-		"labelled for another":   {reportOf(job, "rank", says), v1alpha1.ReasonReportMissing, "labelled"},
-		"without a label":        {reportOf(job, "", says), v1alpha1.ReasonReportMissing, "labelled"},
-		"with a line it has not": {reportOf(job, "ctr", map[string]string{"full": "x"}), v1alpha1.ReasonReportInvalid, "line 1"},
+		"none":                   {reportOf(elsewhere, "ctr", says), v1beta1.ReasonReportMissing, "exist"},
+		"labelled for another":   {reportOf(job, "rank", says), v1beta1.ReasonReportMissing, "labelled"},
+		"without a label":        {reportOf(job, "", says), v1beta1.ReasonReportMissing, "labelled"},
+		"with a line it has not": {reportOf(job, "ctr", map[string]string{"full": "x"}), v1beta1.ReasonReportInvalid, "line 1"},
 		"that is right":          {reportOf(job, "ctr", says), "", ""},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
@@ -29,7 +29,7 @@ func (r *Reconciler) report(
 	wait, err := r.writeWhenDue(ctx, pool, d, now)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return kube.StaleInterval, r.applier.CatchUp(ctx, pool, d.Job.Object, &v1alpha1.MergeJob{})
+		return kube.StaleInterval, r.applier.CatchUp(ctx, pool, d.Job.Object, &v1beta1.MergeJob{})
 	case err != nil:
 		return 0, fmt.Errorf("write the status: %w", err)
 	case p != nil && p.Class == kube.Retry:
@@ -38,7 +38,7 @@ func (r *Reconciler) report(
 			r.memory.noteRefusal(d.Job.Object, merging.Problem{Reason: p.Reason, Message: p.Message, Since: now})
 		}
 		return 0, p.Err
-	case p != nil && p.Reason == v1alpha1.ReasonPredecessorLeaving:
+	case p != nil && p.Reason == v1beta1.ReasonPredecessorLeaving:
 		return kube.StaleInterval, nil // What has the name is being deleted.
 	case p != nil:
 		log.FromContext(ctx).Error(p.Err, "Cannot apply a decision", "job", d.Job.Key().String(), "reason", p.Reason)
@@ -70,13 +70,13 @@ func (r *Reconciler) writeWhenDue(
 	r.pacer.NoteWrite(key, now)
 	r.emitEvents(ctx, job, wanted)
 	recorder.TellMerge(r.Journal, job, &job.Status, wanted, now)
-	r.Usage.CountSizing(v1alpha1.MergeJobKind, job.Namespace, job.Name, job.Status.Sizing, wanted.Sizing, d.OOMKills)
+	r.Usage.CountSizing(v1beta1.MergeJobKind, job.Namespace, job.Name, job.Status.Sizing, wanted.Sizing, d.OOMKills)
 	r.metrics.countTransition(job, wanted)
 	return 0, nil
 }
 
 // emitEvents emits the events of a change of the status, and logs it.
-func (r *Reconciler) emitEvents(ctx context.Context, job *v1alpha1.MergeJob, written *v1alpha1.MergeJobStatus) {
+func (r *Reconciler) emitEvents(ctx context.Context, job *v1beta1.MergeJob, written *v1beta1.MergeJobStatus) {
 	if written.Reason != job.Status.Reason || written.Phase != job.Status.Phase {
 		attempt := ""
 		if written.Run != nil {

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/merging/modelstore"
@@ -80,11 +80,11 @@ func newStores(c client.Client, live client.Reader, cfg *config.Configuration, n
 func (s *stores) buildController(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("mergejob-store").
-		For(&v1alpha1.MergeJob{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*v1alpha1.MergeJob)
-			after, also := e.ObjectNew.(*v1alpha1.MergeJob)
+		For(&v1beta1.MergeJob{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1beta1.MergeJob)
+			after, also := e.ObjectNew.(*v1beta1.MergeJob)
 			return ok && also && (before.Generation != after.Generation || s.readInterval(before) != s.readInterval(after) ||
-				before.Annotations[v1alpha1.AnnotationRunNow] != after.Annotations[v1alpha1.AnnotationRunNow])
+				before.Annotations[v1beta1.AnnotationRunNow] != after.Annotations[v1beta1.AnnotationRunNow])
 		}})).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(s.noteReport)).
 		WatchesRawSource(source.Channel(s.hurried, &handler.EnqueueRequestForObject{})).
@@ -107,7 +107,7 @@ func (s *stores) buildController(mgr ctrl.Manager) error {
 }
 
 // lastSighting is how the job's store was last seen; nil before this process saw it.
-func (s *stores) lastSighting(job *v1alpha1.MergeJob) *merging.Sighting {
+func (s *stores) lastSighting(job *v1beta1.MergeJob) *merging.Sighting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.seen[client.ObjectKeyFromObject(job)]; last != nil && last.job == job.UID {
@@ -130,13 +130,13 @@ func (s *stores) readSoon(job types.NamespacedName) {
 }
 
 func (*stores) wakeReconciler(to chan<- event.GenericEvent, job types.NamespacedName) {
-	object := &v1alpha1.MergeJob{}
+	object := &v1beta1.MergeJob{}
 	object.Namespace, object.Name = job.Namespace, job.Name
 	to <- event.GenericEvent{Object: object}
 }
 
 // readInterval is how often the store of a job is read: often while a run may complete.
-func (s *stores) readInterval(job *v1alpha1.MergeJob) time.Duration {
+func (s *stores) readInterval(job *v1beta1.MergeJob) time.Duration {
 	if run := job.Status.Run; run != nil && run.RunTime != nil && run.Outcome == "" {
 		return config.Seconds(s.config.Merges.RunningIntervalSeconds)
 	}
@@ -145,7 +145,7 @@ func (s *stores) readInterval(job *v1alpha1.MergeJob) time.Duration {
 
 // reconcile reads the store of one job when it is time.
 func (s *stores) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	job := &v1alpha1.MergeJob{}
+	job := &v1beta1.MergeJob{}
 	if err := s.client.Get(ctx, req.NamespacedName, job); err != nil {
 		if apierrors.IsNotFound(err) {
 			s.mu.Lock()
@@ -172,7 +172,7 @@ func (s *stores) reconcile(ctx context.Context, req reconcile.Request) (reconcil
 
 // timeUntilRead is how long until the store is read again; zero for now. When a merge becomes due its store is read,
 // because the run needs the present list of increments.
-func (s *stores) timeUntilRead(key types.NamespacedName, job *v1alpha1.MergeJob) time.Duration {
+func (s *stores) timeUntilRead(key types.NamespacedName, job *v1beta1.MergeJob) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.seen[key]
@@ -186,7 +186,7 @@ func (s *stores) timeUntilRead(key types.NamespacedName, job *v1alpha1.MergeJob)
 	case last.failures > 0:
 		// Ten doublings at most, because a longer shift may overflow.
 		interval = min(interval, troubleInterval<<min(last.failures-1, 10), lastTrouble)
-	case last.hurry, last.sighting.Generation != job.Generation, last.sighting.RunNow != job.Annotations[v1alpha1.AnnotationRunNow]:
+	case last.hurry, last.sighting.Generation != job.Generation, last.sighting.RunNow != job.Annotations[v1beta1.AnnotationRunNow]:
 		interval = hurryInterval
 	default:
 		if due := job.Status.DueTime; due != nil && due.After(last.at) {
@@ -211,10 +211,10 @@ func (s *stores) keepSighting(key types.NamespacedName, job types.UID, sighting 
 }
 
 // observeStore reads the store once. Its error is one of the API server.
-func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*merging.Sighting, error) {
-	seen := &merging.Sighting{Generation: job.Generation, RunNow: job.Annotations[v1alpha1.AnnotationRunNow]}
+func (s *stores) observeStore(ctx context.Context, job *v1beta1.MergeJob) (*merging.Sighting, error) {
+	seen := &merging.Sighting{Generation: job.Generation, RunNow: job.Annotations[v1beta1.AnnotationRunNow]}
 	query := modelstore.Query{
-		Most:    int(ptr.Deref(job.Spec.MaxIncrementsPerRun, v1alpha1.DefaultIncrementsPerRun)),
+		Most:    int(ptr.Deref(job.Spec.MaxIncrementsPerRun, v1beta1.DefaultIncrementsPerRun)),
 		Merged:  merging.LastMerged(&job.Status),
 		Earlier: merging.EarlierRuns(&job.Status),
 		Window:  int(ptr.Deref(job.Spec.Window, 0)),
@@ -237,7 +237,7 @@ func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*mer
 		return seen, nil
 	}
 	read := s.readBucket
-	if job.Spec.Store.Type == v1alpha1.StoreClaim {
+	if job.Spec.Store.Type == v1beta1.StoreClaim {
 		read = s.readReport
 	}
 	found, trouble, err := read(ctx, job, location, query)
@@ -253,11 +253,11 @@ func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*mer
 
 // readBucket reads a store that the operator reaches itself.
 func (s *stores) readBucket(
-	ctx context.Context, job *v1alpha1.MergeJob, location modelstore.Location, query modelstore.Query,
+	ctx context.Context, job *v1beta1.MergeJob, location modelstore.Location, query modelstore.Query,
 ) (modelstore.Observation, *merging.Trouble, error) {
 	credentials, err := s.readCredentials(ctx, job)
 	if err != nil {
-		return modelstore.Observation{}, &merging.Trouble{Reason: v1alpha1.ReasonCredentialsMissing, Message: err.Error()}, nil
+		return modelstore.Observation{}, &merging.Trouble{Reason: v1beta1.ReasonCredentialsMissing, Message: err.Error()}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -274,7 +274,7 @@ func (s *stores) readBucket(
 // readReport reads what a ConfigMap of the job's namespace says of the job's volume. It reads past the caches, which keep no
 // content, and would not tell in which order pods ended and the report changed.
 func (s *stores) readReport(
-	ctx context.Context, job *v1alpha1.MergeJob, location modelstore.Location, query modelstore.Query,
+	ctx context.Context, job *v1beta1.MergeJob, location modelstore.Location, query modelstore.Query,
 ) (modelstore.Observation, *merging.Trouble, error) {
 	name, report := mergepod.ReportName(job.Name), &corev1.ConfigMap{}
 	err := s.live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, report)
@@ -286,9 +286,9 @@ func (s *stores) readReport(
 		if err == nil {
 			what = "is not labelled for this merge"
 		}
-		return modelstore.Observation{}, &merging.Trouble{Reason: v1alpha1.ReasonReportMissing, Message: fmt.Sprintf(
+		return modelstore.Observation{}, &merging.Trouble{Reason: v1beta1.ReasonReportMissing, Message: fmt.Sprintf(
 			"ConfigMap %s, which reports what is in claim %s, %s: create it with label %s=%s and have trainings and merges write it; "+
-				"then the merge continues by itself.", name, job.Spec.Store.Place(), what, v1alpha1.LabelJob, job.Name)}, nil
+				"then the merge continues by itself.", name, job.Spec.Store.Place(), what, v1beta1.LabelJob, job.Name)}, nil
 	}
 	found, err := modelstore.ObserveReport(s.policy, location, report.Data, query)
 	if err != nil {
@@ -316,7 +316,7 @@ func (s *stores) noteReport(_ context.Context, o client.Object) []reconcile.Requ
 	return []reconcile.Request{{NamespacedName: job}}
 }
 
-func locationOf(job *v1alpha1.MergeJob) modelstore.Location {
+func locationOf(job *v1beta1.MergeJob) modelstore.Location {
 	store := &job.Spec.Store
 	endpoint, _ := store.Server()
 	return modelstore.Location{
@@ -326,9 +326,9 @@ func locationOf(job *v1alpha1.MergeJob) modelstore.Location {
 }
 
 // readCredentials reads the job's Secret from the job's namespace. Its error is for users.
-func (s *stores) readCredentials(ctx context.Context, job *v1alpha1.MergeJob) (modelstore.Credentials, error) {
+func (s *stores) readCredentials(ctx context.Context, job *v1beta1.MergeJob) (modelstore.Credentials, error) {
 	name := job.Spec.Store.CredentialsSecret()
-	if job.Spec.Store.Type != v1alpha1.StoreS3 {
+	if job.Spec.Store.Type != v1beta1.StoreS3 {
 		return modelstore.Credentials{}, nil
 	}
 	secret := &corev1.Secret{}
@@ -349,23 +349,23 @@ func (s *stores) readCredentials(ctx context.Context, job *v1alpha1.MergeJob) (m
 
 // reasons are those of the API, by those of the store.
 var reasons = map[modelstore.Reason]string{
-	modelstore.Forbidden:           v1alpha1.ReasonStoreForbidden,
-	modelstore.BucketNotFound:      v1alpha1.ReasonBucketNotFound,
-	modelstore.Unreachable:         v1alpha1.ReasonStoreUnreachable,
-	modelstore.EndpointNotAllowed:  v1alpha1.ReasonStoreNotAllowed,
-	modelstore.StoreTypeNotAllowed: v1alpha1.ReasonStoreNotAllowed,
-	modelstore.Invalid:             v1alpha1.ReasonStoreInvalid,
-	modelstore.ReportInvalid:       v1alpha1.ReasonReportInvalid,
-	modelstore.Refused:             v1alpha1.ReasonStoreUnreachable,
+	modelstore.Forbidden:           v1beta1.ReasonStoreForbidden,
+	modelstore.BucketNotFound:      v1beta1.ReasonBucketNotFound,
+	modelstore.Unreachable:         v1beta1.ReasonStoreUnreachable,
+	modelstore.EndpointNotAllowed:  v1beta1.ReasonStoreNotAllowed,
+	modelstore.StoreTypeNotAllowed: v1beta1.ReasonStoreNotAllowed,
+	modelstore.Invalid:             v1beta1.ReasonStoreInvalid,
+	modelstore.ReportInvalid:       v1beta1.ReasonReportInvalid,
+	modelstore.Refused:             v1beta1.ReasonStoreUnreachable,
 }
 
 // storeTrouble turns an error of the store into reason and message of a condition.
 func storeTrouble(err error) *merging.Trouble {
-	t := &merging.Trouble{Reason: v1alpha1.ReasonStoreUnreachable, Message: asSentence(err.Error())}
+	t := &merging.Trouble{Reason: v1beta1.ReasonStoreUnreachable, Message: asSentence(err.Error())}
 	var known *modelstore.Error
 	if errors.As(err, &known) {
 		t.Reason = reasons[known.Reason]
-		t.Stalled = t.Reason == v1alpha1.ReasonStoreNotAllowed
+		t.Stalled = t.Reason == v1beta1.ReasonStoreNotAllowed
 	}
 	return t
 }

@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 // poolOf is the pool in which a MergeJob stands: that of its run, or the one that its spec names.
-func poolOf(job *v1alpha1.MergeJob) string {
+func poolOf(job *v1beta1.MergeJob) string {
 	if job.Status.Run != nil {
 		return job.Status.Pool
 	}
@@ -55,7 +55,7 @@ func wakePools(of func(context.Context, client.Object) []string) handler.EventHa
 
 // poolsOfJob are the job's own, and those of other MergeJobs of its model.
 func (r *Reconciler) poolsOfJob(ctx context.Context, o client.Object) []string {
-	job, ok := o.(*v1alpha1.MergeJob)
+	job, ok := o.(*v1beta1.MergeJob)
 	if !ok {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (r *Reconciler) poolsOfModel(ctx context.Context, o client.Object) []string
 	if _, _, ours := ownerOf(o); !ours {
 		return nil
 	}
-	model := client.MatchingFields{jobsByModel: o.GetLabels()[v1alpha1.LabelModelHash]}
+	model := client.MatchingFields{jobsByModel: o.GetLabels()[v1beta1.LabelModelHash]}
 	return append(r.poolsOfOwner(ctx, o), r.poolsWhere(ctx, model)...)
 }
 
@@ -106,7 +106,7 @@ func (r *Reconciler) poolsOfKey(ctx context.Context, o client.Object) []string {
 }
 
 func (r *Reconciler) poolsOf(ctx context.Context, key types.NamespacedName) []string {
-	job := &v1alpha1.MergeJob{}
+	job := &v1beta1.MergeJob{}
 	if err := r.client.Get(ctx, key, job); err != nil {
 		return nil // It is gone, or the cache is not there yet.
 	}
@@ -119,7 +119,7 @@ func (r *Reconciler) allPools(ctx context.Context, _ client.Object) []string {
 }
 
 func (r *Reconciler) poolsWhere(ctx context.Context, of ...client.ListOption) []string {
-	jobs := &v1alpha1.MergeJobList{}
+	jobs := &v1beta1.MergeJobList{}
 	if err := r.client.List(ctx, jobs, append(of, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil // The cache of jobs is not there yet; each job is looked at when it comes.
 	}

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
@@ -115,7 +115,7 @@ type Arbiter interface {
 
 // Setup registers the reconciler with the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
-	g, err := specvalidation.New(crd.ResourceQuotaProfile, v1alpha1.GroupVersion.Version)
+	g, err := specvalidation.New(crd.ResourceQuotaProfile, v1beta1.GroupVersion.Version)
 	if err != nil {
 		return err
 	}
@@ -141,12 +141,12 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("resourcequotaprofile").
-		Watches(&v1alpha1.ResourceQuotaProfile{}, wakeAfter(0)).
+		Watches(&v1beta1.ResourceQuotaProfile{}, wakeAfter(0)).
 		Watches(namespace, wakeAfter(0), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Watches(&corev1.Node{}, wakeAfter(gathering), onChangeOf(readNode)).
 		Watches(&corev1.Pod{}, wakeAfter(gathering), onChangeOf(readPod)).
-		Watches(&v1alpha1.ElasticTrainingJob{}, wakeAfter(gathering), onChangeOf(readTraining)).
-		Watches(&v1alpha1.MergeJob{}, wakeAfter(gathering), onChangeOf(readMerge)).
+		Watches(&v1beta1.ElasticTrainingJob{}, wakeAfter(gathering), onChangeOf(readTraining)).
+		Watches(&v1beta1.MergeJob{}, wakeAfter(gathering), onChangeOf(readMerge)).
 		WatchesRawSource(source.Channel(r.Arbiter.WokenProfiles(), wakeAfter(gathering))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
@@ -188,7 +188,7 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 	}
 	r.Volcano.WatchThenWake(watch, func(ctx context.Context) error {
 		select {
-		case installed <- event.GenericEvent{Object: &v1alpha1.ResourceQuotaProfile{}}:
+		case installed <- event.GenericEvent{Object: &v1beta1.ResourceQuotaProfile{}}:
 		case <-ctx.Done():
 		}
 		return nil

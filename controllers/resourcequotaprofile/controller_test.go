@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/quota"
 )
 
@@ -18,7 +18,7 @@ var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
 func TestRefusalIsRememberedForItsGeneration(t *testing.T) {
 	g := NewWithT(t)
-	m, p := newMemory(), &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads", UID: "1", Generation: 1}}
+	m, p := newMemory(), &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads", UID: "1", Generation: 1}}
 	said := func() string {
 		said, _ := m.lastRefusal(p)
 		return said
@@ -41,13 +41,13 @@ func TestRefusalIsRememberedForItsGeneration(t *testing.T) {
 
 func TestRefusedRoomsAreRemembered(t *testing.T) {
 	g := NewWithT(t)
-	m, p := newMemory(), &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads", UID: "1"}}
+	m, p := newMemory(), &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads", UID: "1"}}
 	invalid := fmt.Errorf("create pod: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "x", nil))
 	m.notePlaceholders(p, "launch", apierrors.NewServerTimeout(schema.GroupResource{Resource: "pods"}, "create", 1))
 	g.Expect(m.refusalOf(p, "launch")).To(BeNil(), "another try may do")
 	m.notePlaceholders(p, "launch", invalid)
 	g.Expect(m.refusalOf(p, "launch")).To(HaveValue(Equal(quota.Refusal{
-		Reason: v1alpha1.ReasonRejected, Said: invalid.Error(),
+		Reason: v1beta1.ReasonRejected, Said: invalid.Error(),
 	})))
 	g.Expect(m.refusalOf(p, "other")).To(BeNil())
 	m.notePlaceholders(p, "launch", nil)
@@ -56,20 +56,20 @@ func TestRefusedRoomsAreRemembered(t *testing.T) {
 
 func TestHowJobsStand(t *testing.T) {
 	g := NewWithT(t)
-	training := func(phase v1alpha1.JobPhase, reason string) standing {
-		return standingOfTraining(&v1alpha1.ElasticTrainingJob{
-			Status: v1alpha1.ElasticTrainingJobStatus{Phase: phase, Reason: reason},
+	training := func(phase v1beta1.JobPhase, reason string) standing {
+		return standingOfTraining(&v1beta1.ElasticTrainingJob{
+			Status: v1beta1.ElasticTrainingJobStatus{Phase: phase, Reason: reason},
 		})
 	}
-	g.Expect(training(v1alpha1.PhaseRunning, v1alpha1.ReasonTraining)).To(Equal(runs))
-	g.Expect(training(v1alpha1.PhasePending, v1alpha1.ReasonQueued)).To(Equal(waits))
-	g.Expect(training(v1alpha1.PhasePending, v1alpha1.ReasonAwaitingApproval)).To(Equal(awaitsApproval))
-	g.Expect(training(v1alpha1.PhaseSuspended, v1alpha1.ReasonSuspended)).To(BeEmpty())
-	merge := func(phase v1alpha1.MergePhase, reason string) standing {
-		return standingOfMerge(&v1alpha1.MergeJob{Status: v1alpha1.MergeJobStatus{Phase: phase, Reason: reason}})
+	g.Expect(training(v1beta1.PhaseRunning, v1beta1.ReasonTraining)).To(Equal(runs))
+	g.Expect(training(v1beta1.PhasePending, v1beta1.ReasonQueued)).To(Equal(waits))
+	g.Expect(training(v1beta1.PhasePending, v1beta1.ReasonAwaitingApproval)).To(Equal(awaitsApproval))
+	g.Expect(training(v1beta1.PhaseSuspended, v1beta1.ReasonSuspended)).To(BeEmpty())
+	merge := func(phase v1beta1.MergePhase, reason string) standing {
+		return standingOfMerge(&v1beta1.MergeJob{Status: v1beta1.MergeJobStatus{Phase: phase, Reason: reason}})
 	}
-	g.Expect(merge(v1alpha1.MergeStarting, v1alpha1.ReasonStarting)).To(Equal(runs))
-	g.Expect(merge(v1alpha1.MergeQueued, v1alpha1.ReasonInLine)).To(Equal(waits))
-	g.Expect(merge(v1alpha1.MergeWaiting, v1alpha1.ReasonAwaitingApproval)).To(Equal(awaitsApproval))
-	g.Expect(merge(v1alpha1.MergeWaiting, v1alpha1.ReasonNotDue)).To(BeEmpty())
+	g.Expect(merge(v1beta1.MergeStarting, v1beta1.ReasonStarting)).To(Equal(runs))
+	g.Expect(merge(v1beta1.MergeQueued, v1beta1.ReasonInLine)).To(Equal(waits))
+	g.Expect(merge(v1beta1.MergeWaiting, v1beta1.ReasonAwaitingApproval)).To(Equal(awaitsApproval))
+	g.Expect(merge(v1beta1.MergeWaiting, v1beta1.ReasonNotDue)).To(BeEmpty())
 }

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/quota"
 )
@@ -29,7 +29,7 @@ import (
 // ConfigMaps of jobs, without their content.
 func (r *Reconciler) watchGuards(mgr ctrl.Manager, c controller.Controller) error {
 	named := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", quota.GuardPolicy)}
-	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelGuard: v1alpha1.GuardOtherWorkloads})
+	ours := labels.SelectorFromSet(labels.Set{v1beta1.LabelGuard: v1beta1.GuardOtherWorkloads})
 	guards, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		ByObject: map[client.Object]cache.ByObject{
@@ -65,7 +65,7 @@ func (r *Reconciler) observeGuards(ctx context.Context, o *quota.Observed) error
 	o.Guarding.ConfigMaps = map[types.UID]*corev1.ConfigMap{}
 	for i := range written.Items {
 		c := &written.Items[i]
-		if owner := metav1.GetControllerOf(c); owner != nil && owner.Kind == v1alpha1.ResourceQuotaProfileKind {
+		if owner := metav1.GetControllerOf(c); owner != nil && owner.Kind == v1beta1.ResourceQuotaProfileKind {
 			o.Guarding.ConfigMaps[owner.UID] = c
 		}
 	}

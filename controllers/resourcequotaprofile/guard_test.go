@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/quota"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 )
@@ -89,7 +89,7 @@ func TestGuardsAreReadByTheirProfile(t *testing.T) {
 	g.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	asked, answer := 0, errors.New("no")
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		owned("tideline-guard-ads", v1alpha1.ResourceQuotaProfileKind), owned("other", v1alpha1.CostReportKind),
+		owned("tideline-guard-ads", v1beta1.ResourceQuotaProfileKind), owned("other", v1beta1.CostReportKind),
 	).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 			asked++
@@ -100,13 +100,13 @@ func TestGuardsAreReadByTheirProfile(t *testing.T) {
 		},
 	}).Build()
 	r := &Reconciler{Dependencies: Dependencies{Namespace: "tideline-system"}, guards: c, client: c, memory: newMemory()}
-	profile := &v1alpha1.ResourceQuotaProfile{}
+	profile := &v1beta1.ResourceQuotaProfile{}
 	o := quota.Observed{Profiles: []quota.Profile{{Object: profile}}}
 	g.Expect(r.observeGuards(t.Context(), &o)).To(Succeed())
 	g.Expect(o.Guarding.ConfigMaps).To(And(HaveLen(1), HaveKeyWithValue(types.UID("1"), HaveField("Name", "tideline-guard-ads"))))
 	g.Expect(asked).To(BeZero(), "no profile refuses other workloads")
 
-	profile.Spec.Caps = &v1alpha1.ProfileCaps{OtherWorkloads: v1alpha1.OtherWorkloadsRefuse}
+	profile.Spec.Caps = &v1beta1.ProfileCaps{OtherWorkloads: v1beta1.OtherWorkloadsRefuse}
 	g.Expect(r.observeGuards(t.Context(), &o)).To(Succeed(), "the other profiles go on")
 	g.Expect(o.Guarding.Operator).To(BeEmpty())
 	answer = nil
@@ -121,8 +121,8 @@ func TestGuardsAreReadByTheirProfile(t *testing.T) {
 // A budget whose window began before the ledger did counts from the ledger's beginning, and says so; it is unknown while the
 // ledger is not read.
 func TestBudgetsKnowSinceWhenTheyCount(t *testing.T) {
-	profile := &v1alpha1.ResourceQuotaProfile{}
-	profile.Spec.Caps = &v1alpha1.ProfileCaps{AcceleratorHours: []v1alpha1.HourCap{
+	profile := &v1beta1.ResourceQuotaProfile{}
+	profile.Spec.Caps = &v1beta1.ProfileCaps{AcceleratorHours: []v1beta1.HourCap{
 		{Window: metav1.Duration{Duration: time.Hour}}, {Window: metav1.Duration{Duration: 48 * time.Hour}},
 	}}
 	profile.Name = "ads"

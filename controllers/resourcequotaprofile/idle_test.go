@@ -41,7 +41,7 @@ func TestATaskIsIdleForAsLongAsEachOfItsPods(t *testing.T) {
 	}
 	ours := pod("w", "", time.Hour)
 	ours.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: "tideline.io/v1alpha1", Kind: "ElasticTrainingJob", Name: "ctr", Controller: ptr.To(true),
+		APIVersion: "tideline.io/v1beta1", Kind: "ElasticTrainingJob", Name: "ctr", Controller: ptr.To(true),
 	}}
 	r.noteIdle(tasks, ours, 1000)
 	var all []quota.IdleTask

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/quota"
@@ -48,14 +48,14 @@ type remembered struct {
 	// guardRefusal is what was last said against the guard; empty for nothing.
 	guardRefusal string
 	// stopped are Notebooks that were stopped, the last ones.
-	stopped []v1alpha1.StoppedNotebook
+	stopped []v1beta1.StoppedNotebook
 }
 
 func newMemory() *memory {
 	return &memory{profiles: map[types.UID]*remembered{}, notebooks: map[types.UID]*notebookTry{}}
 }
 
-func (m *memory) entryFor(p *v1alpha1.ResourceQuotaProfile) *remembered {
+func (m *memory) entryFor(p *v1beta1.ResourceQuotaProfile) *remembered {
 	if m.profiles[p.UID] == nil {
 		m.profiles[p.UID] = &remembered{}
 	}
@@ -63,7 +63,7 @@ func (m *memory) entryFor(p *v1alpha1.ResourceQuotaProfile) *remembered {
 }
 
 // forgetGone drops deleted profiles.
-func (m *memory) forgetGone(there []v1alpha1.ResourceQuotaProfile) {
+func (m *memory) forgetGone(there []v1beta1.ResourceQuotaProfile) {
 	stay := make(map[types.UID]*remembered, len(there))
 	for i := range there {
 		stay[there[i].UID] = m.entryFor(&there[i])
@@ -72,7 +72,7 @@ func (m *memory) forgetGone(there []v1alpha1.ResourceQuotaProfile) {
 }
 
 // checkSpec validates a spec, once per generation.
-func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, p *v1alpha1.ResourceQuotaProfile) (string, error) {
+func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, p *v1beta1.ResourceQuotaProfile) (string, error) {
 	known := m.entryFor(p)
 	if known.checked != p.Generation {
 		invalid, err := g.CheckSpec(ctx, p)
@@ -85,7 +85,7 @@ func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, p *v1al
 }
 
 // noteRefusal records a refusal of the Queue and its time. It returns false if it is known already.
-func (m *memory) noteRefusal(p *v1alpha1.ResourceQuotaProfile, said string, now time.Time) bool {
+func (m *memory) noteRefusal(p *v1beta1.ResourceQuotaProfile, said string, now time.Time) bool {
 	known := m.entryFor(p)
 	known.tried = now
 	if known.refusal == said && known.generation == p.Generation {
@@ -96,7 +96,7 @@ func (m *memory) noteRefusal(p *v1alpha1.ResourceQuotaProfile, said string, now 
 }
 
 // notePlaceholders records the result of creating placeholders. An error that a new try alone does not solve is a refusal.
-func (m *memory) notePlaceholders(p *v1alpha1.ResourceQuotaProfile, reservation string, err error) {
+func (m *memory) notePlaceholders(p *v1beta1.ResourceQuotaProfile, reservation string, err error) {
 	known := m.entryFor(p)
 	problem := kube.ProblemOf(err, "create what holds the room")
 	switch {
@@ -111,7 +111,7 @@ func (m *memory) notePlaceholders(p *v1alpha1.ResourceQuotaProfile, reservation 
 }
 
 // refusalOf is the last refusal of a reservation's placeholders; nil for none.
-func (m *memory) refusalOf(p *v1alpha1.ResourceQuotaProfile, reservation string) *quota.Refusal {
+func (m *memory) refusalOf(p *v1beta1.ResourceQuotaProfile, reservation string) *quota.Refusal {
 	if refusal, refused := m.entryFor(p).placeholders[reservation]; refused {
 		return &refusal
 	}
@@ -119,7 +119,7 @@ func (m *memory) refusalOf(p *v1alpha1.ResourceQuotaProfile, reservation string)
 }
 
 // noteGuard records the result of writing the guard. An error that a new try alone does not solve is a refusal.
-func (m *memory) noteGuard(p *v1alpha1.ResourceQuotaProfile, err error) {
+func (m *memory) noteGuard(p *v1beta1.ResourceQuotaProfile, err error) {
 	switch problem := kube.ProblemOf(err, "write the guard"); {
 	case problem == nil:
 		m.entryFor(p).guardRefusal = ""
@@ -129,10 +129,10 @@ func (m *memory) noteGuard(p *v1alpha1.ResourceQuotaProfile, err error) {
 }
 
 // forgetRefusal records that the Queue was written.
-func (m *memory) forgetRefusal(p *v1alpha1.ResourceQuotaProfile) { m.entryFor(p).refusal = "" }
+func (m *memory) forgetRefusal(p *v1beta1.ResourceQuotaProfile) { m.entryFor(p).refusal = "" }
 
 // lastRefusal is the last refusal of the Queue for this generation, and its time; empty for none.
-func (m *memory) lastRefusal(p *v1alpha1.ResourceQuotaProfile) (said string, at time.Time) {
+func (m *memory) lastRefusal(p *v1beta1.ResourceQuotaProfile) (said string, at time.Time) {
 	if known := m.entryFor(p); known.generation == p.Generation && known.refusal != "" {
 		return known.refusal, known.tried
 	}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 )
 
@@ -55,9 +55,9 @@ func registerMetrics(ctx context.Context, mgr ctrl.Manager) error {
 		object client.Object
 		store  *toolscache.Store
 	}{
-		{&v1alpha1.ResourceQuotaProfile{}, &m.profiles},
-		{&v1alpha1.ElasticTrainingJob{}, &m.trainings},
-		{&v1alpha1.MergeJob{}, &m.merges},
+		{&v1beta1.ResourceQuotaProfile{}, &m.profiles},
+		{&v1beta1.ElasticTrainingJob{}, &m.trainings},
+		{&v1beta1.MergeJob{}, &m.merges},
 	} {
 		store, err := kube.StoreOf(ctx, mgr.GetCache(), kind.object)
 		if err != nil {
@@ -87,7 +87,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 	running := map[string]int{}
 	for _, o := range m.profiles.List() {
-		if p, ok := o.(*v1alpha1.ResourceQuotaProfile); ok {
+		if p, ok := o.(*v1beta1.ResourceQuotaProfile); ok {
 			collectProfile(to, p)
 			running[p.Name] = 0
 		}
@@ -111,13 +111,13 @@ func (m *metrics) collectJobs(to chan<- prometheus.Metric, running map[string]in
 		}
 	}
 	for _, o := range m.trainings.List() {
-		job, ok := o.(*v1alpha1.ElasticTrainingJob)
+		job, ok := o.(*v1beta1.ElasticTrainingJob)
 		if ok {
 			count(standingOfTraining(job), waiting{job.Status.Profile, job.Status.Reason})
 		}
 	}
 	for _, o := range m.merges.List() {
-		if job, ok := o.(*v1alpha1.MergeJob); ok {
+		if job, ok := o.(*v1beta1.MergeJob); ok {
 			count(standingOfMerge(job), waiting{job.Status.Profile, job.Status.Reason})
 		}
 	}
@@ -132,7 +132,7 @@ func (m *metrics) collectJobs(to chan<- prometheus.Metric, running map[string]in
 	}
 }
 
-func collectProfile(to chan<- prometheus.Metric, p *v1alpha1.ResourceQuotaProfile) {
+func collectProfile(to chan<- prometheus.Metric, p *v1beta1.ResourceQuotaProfile) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{p.Name}, labels...)...)
 	}

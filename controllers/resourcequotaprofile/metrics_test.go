@@ -14,18 +14,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 func TestMetricsOfProfiles(t *testing.T) {
 	g := NewWithT(t)
 	store, elected := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), make(chan struct{})
-	p := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}
+	p := &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}
 	p.Spec.Queue.Capability = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("16")}
-	p.Status = v1alpha1.ResourceQuotaProfileStatus{
+	p.Status = v1beta1.ResourceQuotaProfileStatus{
 		Used:       corev1.ResourceList{"cpu": resource.MustParse("1500m")},
-		Tiers:      []v1alpha1.UsageStatus{{Name: "exploratory", Held: "7.5"}},
-		OverBudget: []v1alpha1.OverBudget{{User: "alice"}},
+		Tiers:      []v1beta1.UsageStatus{{Name: "exploratory", Held: "7.5"}},
+		OverBudget: []v1beta1.OverBudget{{User: "alice"}},
 	}
 	g.Expect(store.Add(p)).To(Succeed())
 	m := &metrics{profiles: store, trainings: trainings(g), merges: merges(g), elected: elected}
@@ -57,15 +57,15 @@ tideline_profile_users_over_budget{profile="ads"} 1
 // trainings are some that run, wait, or do neither.
 func trainings(g Gomega) toolscache.Store {
 	store := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
-	for name, st := range map[string]v1alpha1.ElasticTrainingJobStatus{
-		"a": {Profile: "ads", Phase: v1alpha1.PhasePending, Reason: v1alpha1.ReasonQuotaExceeded},
-		"b": {Profile: "ads", Phase: v1alpha1.PhasePending, Reason: v1alpha1.ReasonQuotaExceeded},
-		"c": {Profile: "ads", Phase: v1alpha1.PhasePending, Reason: v1alpha1.ReasonAwaitingApproval},
-		"d": {Profile: "ads", Phase: v1alpha1.PhaseSucceeded, Reason: v1alpha1.ReasonCompleted},
-		"e": {Profile: v1alpha1.DefaultProfile, Phase: v1alpha1.PhasePending, Reason: v1alpha1.ReasonUnschedulable},
-		"f": {Profile: v1alpha1.DefaultProfile, Phase: v1alpha1.PhaseRunning, Reason: v1alpha1.ReasonTraining},
+	for name, st := range map[string]v1beta1.ElasticTrainingJobStatus{
+		"a": {Profile: "ads", Phase: v1beta1.PhasePending, Reason: v1beta1.ReasonQuotaExceeded},
+		"b": {Profile: "ads", Phase: v1beta1.PhasePending, Reason: v1beta1.ReasonQuotaExceeded},
+		"c": {Profile: "ads", Phase: v1beta1.PhasePending, Reason: v1beta1.ReasonAwaitingApproval},
+		"d": {Profile: "ads", Phase: v1beta1.PhaseSucceeded, Reason: v1beta1.ReasonCompleted},
+		"e": {Profile: v1beta1.DefaultProfile, Phase: v1beta1.PhasePending, Reason: v1beta1.ReasonUnschedulable},
+		"f": {Profile: v1beta1.DefaultProfile, Phase: v1beta1.PhaseRunning, Reason: v1beta1.ReasonTraining},
 	} {
-		job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: st}
+		job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: st}
 		g.Expect(store.Add(job)).To(Succeed())
 	}
 	return store
@@ -74,12 +74,12 @@ func trainings(g Gomega) toolscache.Store {
 // merges are some that wait, or need not run.
 func merges(g Gomega) toolscache.Store {
 	store := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
-	for name, st := range map[string]v1alpha1.MergeJobStatus{
-		"a": {Profile: "ads", Phase: v1alpha1.MergeQueued, Reason: v1alpha1.ReasonInLine},
-		"b": {Profile: "ads", Phase: v1alpha1.MergeWaiting, Reason: v1alpha1.ReasonAwaitingApproval},
-		"c": {Profile: "ads", Phase: v1alpha1.MergeWaiting, Reason: v1alpha1.ReasonNotDue},
+	for name, st := range map[string]v1beta1.MergeJobStatus{
+		"a": {Profile: "ads", Phase: v1beta1.MergeQueued, Reason: v1beta1.ReasonInLine},
+		"b": {Profile: "ads", Phase: v1beta1.MergeWaiting, Reason: v1beta1.ReasonAwaitingApproval},
+		"c": {Profile: "ads", Phase: v1beta1.MergeWaiting, Reason: v1beta1.ReasonNotDue},
 	} {
-		g.Expect(store.Add(&v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: st})).To(Succeed())
+		g.Expect(store.Add(&v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: st})).To(Succeed())
 	}
 	return store
 }

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/quota"
@@ -50,12 +50,12 @@ func (r *Reconciler) observeStopping(ctx context.Context, o *quota.Observed) err
 // askMayStop asks the API server whether the operator may stop Notebooks. What is wrong with them holds nothing else up.
 func (r *Reconciler) askMayStop(ctx context.Context) quota.Stopping {
 	unknown := func(err error) quota.Stopping {
-		return quota.Stopping{Reason: v1alpha1.ReasonAPIError, Impossible: "The API server does not say whether the operator may " +
+		return quota.Stopping{Reason: v1beta1.ReasonAPIError, Impossible: "The API server does not say whether the operator may " +
 			"stop Notebooks: " + text.SingleLine(err.Error()) + "."}
 	}
 	switch _, err := r.client.RESTMapper().RESTMapping(notebookKind); {
 	case meta.IsNoMatchError(err):
-		return quota.Stopping{Reason: v1alpha1.ReasonNotebooksMissing, Impossible: "The API server serves no Notebooks of Kubeflow. " +
+		return quota.Stopping{Reason: v1beta1.ReasonNotebooksMissing, Impossible: "The API server serves no Notebooks of Kubeflow. " +
 			"Install its notebook-controller, or remove stopIdleAfter from the profile."}
 	case err != nil:
 		return unknown(err)
@@ -72,7 +72,7 @@ func (r *Reconciler) askMayStop(ctx context.Context) quota.Stopping {
 			return unknown(err)
 		}
 		if !review.Status.Allowed {
-			return quota.Stopping{Reason: v1alpha1.ReasonStoppingForbidden, Impossible: fmt.Sprintf("The operator may not %s %s.%s: "+
+			return quota.Stopping{Reason: v1beta1.ReasonStoppingForbidden, Impossible: fmt.Sprintf("The operator may not %s %s.%s: "+
 				"kubectl apply -f config/components/notebook-culling/role.yaml.", right.Verb, right.Resource, right.Group)}
 		}
 	}
@@ -109,7 +109,7 @@ func (r *Reconciler) stopNotebooks(
 // stopNotebook stops a Notebook if its pod is what it says. Names and UIDs lead from the pod to the StatefulSet and on to the
 // Notebook, each as the API server has it now: only who may write StatefulSets could forge that, and could stop the pod anyway.
 func (r *Reconciler) stopNotebook(
-	ctx context.Context, p *v1alpha1.ResourceQuotaProfile, s *quota.NotebookStop, now time.Time,
+	ctx context.Context, p *v1beta1.ResourceQuotaProfile, s *quota.NotebookStop, now time.Time,
 ) (quota.NotebookState, error) {
 	mapping, err := r.client.RESTMapper().RESTMapping(notebookKind)
 	if err != nil {
@@ -168,12 +168,12 @@ func (r *Reconciler) annotateStopped(ctx context.Context, notebook *metav1.Parti
 
 // tellStopped tells the user of a Notebook, and whoever reads the profile, that it was stopped.
 func (r *Reconciler) tellStopped(
-	ctx context.Context, p *v1alpha1.ResourceQuotaProfile, notebook *metav1.PartialObjectMetadata, s *quota.NotebookStop,
+	ctx context.Context, p *v1beta1.ResourceQuotaProfile, notebook *metav1.PartialObjectMetadata, s *quota.NotebookStop,
 	now time.Time,
 ) {
 	words := text.ClipLine(s.InWords(), noteLimit)
 	for _, told := range [][2]client.Object{{notebook, p}, {p, notebook}} {
-		r.recorder.Eventf(told[0], told[1], corev1.EventTypeNormal, v1alpha1.EventIdleNotebookStopped, "Stop", "%s", words)
+		r.recorder.Eventf(told[0], told[1], corev1.EventTypeNormal, v1beta1.EventIdleNotebookStopped, "Stop", "%s", words)
 	}
 	log.FromContext(ctx).Info("Stopped an idle Notebook", "profile", p.Name, "namespace", s.Namespace, "name", s.Name,
 		"user", s.Pod.User, "accelerators", text.FormatThousandths(s.Pod.Accelerators), "idle", s.Pod.Idle.String(), "asOf", s.AsOf)
@@ -182,10 +182,10 @@ func (r *Reconciler) tellStopped(
 }
 
 // noteStopped records a Notebook that was stopped.
-func (m *memory) noteStopped(p *v1alpha1.ResourceQuotaProfile, s v1alpha1.StoppedNotebook) {
+func (m *memory) noteStopped(p *v1beta1.ResourceQuotaProfile, s v1beta1.StoppedNotebook) {
 	known := m.entryFor(p)
 	known.stopped = append(known.stopped, s)
-	known.stopped = known.stopped[max(len(known.stopped)-v1alpha1.StoppedNotebooksLimit, 0):]
+	known.stopped = known.stopped[max(len(known.stopped)-v1beta1.StoppedNotebooksLimit, 0):]
 }
 
 // forgetNotebooks forgets the tries of pods that are gone, and all of them after a while.

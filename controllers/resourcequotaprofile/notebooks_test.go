@@ -23,13 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/quota"
 )
 
-// v1beta1 is the version of Notebooks that the API server of tests prefers.
-var v1beta1 = schema.GroupVersion{Group: "kubeflow.org", Version: "v1beta1"}
+// kubeflowV1beta1 is the version of Notebooks that the API server of tests prefers.
+var kubeflowV1beta1 = schema.GroupVersion{Group: "kubeflow.org", Version: "v1beta1"}
 
 // controlledBy is the reference of an object to its controller.
 func controlledBy(apiVersion, kind, name, uid string) []metav1.OwnerReference {
@@ -65,7 +65,7 @@ func newFixture() *fixture {
 		}},
 		notebook: &unstructured.Unstructured{}, served: true,
 	}
-	f.notebook.SetGroupVersionKind(v1beta1.WithKind("Notebook"))
+	f.notebook.SetGroupVersionKind(kubeflowV1beta1.WithKind("Notebook"))
 	f.notebook.SetNamespace("ads")
 	f.notebook.SetName("nb")
 	f.notebook.SetUID("uid-of-notebook")
@@ -75,9 +75,9 @@ func newFixture() *fixture {
 
 // reconciler is one that talks to the fixture's API server.
 func (f *fixture) reconciler() (*Reconciler, *events.FakeRecorder) {
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1beta1})
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{kubeflowV1beta1})
 	if f.served {
-		mapper.Add(v1beta1.WithKind("Notebook"), meta.RESTScopeNamespace)
+		mapper.Add(kubeflowV1beta1.WithKind("Notebook"), meta.RESTScopeNamespace)
 	}
 	for _, kind := range []schema.GroupVersionKind{
 		appsv1.SchemeGroupVersion.WithKind("StatefulSet"), corev1.SchemeGroupVersion.WithKind("Pod"),
@@ -120,7 +120,7 @@ func (f *fixture) reconciler() (*Reconciler, *events.FakeRecorder) {
 // annotated is what the annotation on the notebook says; empty for none.
 func annotated(g *WithT, r *Reconciler) string {
 	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(v1beta1.WithKind("Notebook"))
+	o.SetGroupVersionKind(kubeflowV1beta1.WithKind("Notebook"))
 	g.Expect(r.client.Get(context.Background(), client.ObjectKey{Namespace: "ads", Name: "nb"}, o)).To(Succeed())
 	g.Expect(o.GetAnnotations()).To(HaveKeyWithValue("a", "b"), "others stay")
 	return o.GetAnnotations()[quota.AnnotationNotebookStopped]
@@ -130,7 +130,7 @@ func annotated(g *WithT, r *Reconciler) string {
 func decided(r *Reconciler, pod *corev1.Pod) *quota.ProfileDecision {
 	tasks := idleTasks{}
 	r.noteIdle(tasks, pod, 2000)
-	profile := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads", UID: "uid-of-ads"}}
+	profile := &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads", UID: "uid-of-ads"}}
 	d := &quota.ProfileDecision{Profile: profile}
 	for _, t := range tasks {
 		if t.Notebook != nil && t.Notebook.Is == quota.NotebookUnasked && t.Notebook.Refused == "" {
@@ -154,7 +154,7 @@ func TestAnIdleNotebookIsStopped(t *testing.T) {
 	g.Expect(told.Events).To(HaveLen(2), "on the Notebook and on the profile")
 	g.Expect(<-told.Events).To(ContainSubstring("IdleNotebookStopped Stopped Notebook ads/nb of alice: its accelerators (2) were " +
 		"not in use for 50h as of 2026-11-20T09:59:00Z"))
-	g.Expect(r.memory.entryFor(d.Profile).stopped).To(ConsistOf(v1alpha1.StoppedNotebook{
+	g.Expect(r.memory.entryFor(d.Profile).stopped).To(ConsistOf(v1beta1.StoppedNotebook{
 		Namespace: "ads", Name: "nb", User: "alice", Held: "2", IdleHours: 50,
 		AsOf: metav1.NewTime(now.Add(-time.Minute)), Time: metav1.NewTime(now),
 	}))
@@ -251,8 +251,8 @@ func TestWhetherNotebooksCanBeStopped(t *testing.T) {
 	r, _ := f.reconciler()
 	clock := now
 	r.now = func() time.Time { return clock }
-	wants := quota.Observed{Profiles: []quota.Profile{{Object: &v1alpha1.ResourceQuotaProfile{
-		Spec: v1alpha1.ResourceQuotaProfileSpec{StopIdleAfter: &metav1.Duration{Duration: time.Hour}},
+	wants := quota.Observed{Profiles: []quota.Profile{{Object: &v1beta1.ResourceQuotaProfile{
+		Spec: v1beta1.ResourceQuotaProfileSpec{StopIdleAfter: &metav1.Duration{Duration: time.Hour}},
 	}}}}
 	ask := func() quota.Stopping {
 		o := wants
@@ -264,7 +264,7 @@ func TestWhetherNotebooksCanBeStopped(t *testing.T) {
 	clock = clock.Add(askAgain - time.Second)
 	g.Expect(ask()).To(BeZero(), "what was said is believed for a while")
 	clock = clock.Add(time.Second)
-	g.Expect(ask()).To(Equal(quota.Stopping{Reason: v1alpha1.ReasonStoppingForbidden, Impossible: "The operator may not patch " +
+	g.Expect(ask()).To(Equal(quota.Stopping{Reason: v1beta1.ReasonStoppingForbidden, Impossible: "The operator may not patch " +
 		"notebooks.kubeflow.org: kubectl apply -f config/components/notebook-culling/role.yaml."}))
 	f.forbidden = ""
 	clock = clock.Add(quota.RefusedInterval)
@@ -273,7 +273,7 @@ func TestWhetherNotebooksCanBeStopped(t *testing.T) {
 	f.served = false
 	r, _ = f.reconciler()
 	r.now = func() time.Time { return clock }
-	g.Expect(ask().Reason).To(Equal(v1alpha1.ReasonNotebooksMissing))
+	g.Expect(ask().Reason).To(Equal(v1beta1.ReasonNotebooksMissing))
 	wants.Profiles[0].Object.Spec.StopIdleAfter = nil
 	r.memory = newMemory()
 	g.Expect(ask()).To(BeZero())

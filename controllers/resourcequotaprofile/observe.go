@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/quota"
@@ -56,7 +56,7 @@ func (r *Reconciler) listAll(ctx context.Context, into client.ObjectList) error 
 }
 
 func (r *Reconciler) observeProfiles(ctx context.Context, o *quota.Observed) error {
-	profiles := &v1alpha1.ResourceQuotaProfileList{}
+	profiles := &v1beta1.ResourceQuotaProfileList{}
 	if err := r.listAll(ctx, profiles); err != nil {
 		return err
 	}
@@ -166,10 +166,10 @@ func (r *Reconciler) observeOffers(ctx context.Context, o *quota.Observed) error
 	if err != nil {
 		return err
 	}
-	o.Offers = map[string][]v1alpha1.AvailableStatus{}
+	o.Offers = map[string][]v1beta1.AvailableStatus{}
 	for queue, offers := range byQueue {
 		for _, offer := range offers {
-			o.Offers[queue] = append(o.Offers[queue], v1alpha1.AvailableStatus{
+			o.Offers[queue] = append(o.Offers[queue], v1beta1.AvailableStatus{
 				Resource: offer.Resource, Model: offer.Model,
 				Free: offer.Room.Free, LargestGang: int64(offer.Room.WholeNodes) * offer.PerNode,
 				FreeWithSurplus:        offer.WithSurplus.Free,
@@ -197,7 +197,7 @@ func holdsPlace(p *corev1.Pod) bool {
 }
 
 func (r *Reconciler) observeJobs(ctx context.Context, o *quota.Observed) error {
-	trainings, merges := &v1alpha1.ElasticTrainingJobList{}, &v1alpha1.MergeJobList{}
+	trainings, merges := &v1beta1.ElasticTrainingJobList{}, &v1beta1.MergeJobList{}
 	if err := r.listAll(ctx, trainings); err != nil {
 		return err
 	}
@@ -234,27 +234,27 @@ const (
 	awaitsApproval standing = "awaits approval"
 )
 
-func standingOfTraining(job *v1alpha1.ElasticTrainingJob) standing {
-	if job.Status.Reason == v1alpha1.ReasonAwaitingApproval {
+func standingOfTraining(job *v1beta1.ElasticTrainingJob) standing {
+	if job.Status.Reason == v1beta1.ReasonAwaitingApproval {
 		return awaitsApproval
 	}
 	switch job.Status.Phase { //nolint:exhaustive // the other phases are those of jobs that neither run nor wait
-	case v1alpha1.PhaseRunning:
+	case v1beta1.PhaseRunning:
 		return runs
-	case v1alpha1.PhasePending:
+	case v1beta1.PhasePending:
 		return waits
 	}
 	return ""
 }
 
-func standingOfMerge(job *v1alpha1.MergeJob) standing {
-	if job.Status.Reason == v1alpha1.ReasonAwaitingApproval {
+func standingOfMerge(job *v1beta1.MergeJob) standing {
+	if job.Status.Reason == v1beta1.ReasonAwaitingApproval {
 		return awaitsApproval
 	}
 	switch job.Status.Phase { //nolint:exhaustive // the other phases are those of merges that neither run nor wait
-	case v1alpha1.MergeStarting, v1alpha1.MergeRunning:
+	case v1beta1.MergeStarting, v1beta1.MergeRunning:
 		return runs
-	case v1alpha1.MergeQueued:
+	case v1beta1.MergeQueued:
 		return waits
 	}
 	return ""
@@ -313,14 +313,14 @@ func readPod(o client.Object) any {
 }
 
 func readTraining(o client.Object) any {
-	if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok {
+	if job, ok := o.(*v1beta1.ElasticTrainingJob); ok {
 		return []any{standingOfTraining(job), job.Status.StartTime != nil, job.Status.Reason}
 	}
 	return nil
 }
 
 func readMerge(o client.Object) any {
-	if job, ok := o.(*v1alpha1.MergeJob); ok {
+	if job, ok := o.(*v1beta1.MergeJob); ok {
 		return standingOfMerge(job)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
@@ -23,15 +23,15 @@ import (
 // alone do not count, because any user who may create pods can write them.
 func (r *Reconciler) reservationOf(o client.Object) (quota.ReservationKey, bool) {
 	owner := metav1.GetControllerOf(o)
-	name := o.GetLabels()[v1alpha1.LabelReservation]
-	if o.GetNamespace() != r.Namespace || owner == nil || owner.Kind != v1alpha1.ResourceQuotaProfileKind || name == "" {
+	name := o.GetLabels()[v1beta1.LabelReservation]
+	if o.GetNamespace() != r.Namespace || owner == nil || owner.Kind != v1beta1.ResourceQuotaProfileKind || name == "" {
 		return quota.ReservationKey{}, false
 	}
 	return quota.ReservationKey{Profile: owner.Name, Name: name}, true
 }
 
 func placeholderOf(p *corev1.Pod) quota.Placeholder {
-	index, _ := strconv.ParseInt(p.Labels[v1alpha1.LabelWorkerIndex], 10, 32)
+	index, _ := strconv.ParseInt(p.Labels[v1beta1.LabelWorkerIndex], 10, 32)
 	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	return quota.Placeholder{
 		Name: p.Name, UID: p.UID, Index: int32(index), Placed: p.Spec.NodeName != "", Ended: ended, Leaving: p.DeletionTimestamp != nil,
@@ -49,7 +49,7 @@ func (r *Reconciler) observeTasks(ctx context.Context, o *quota.Observed) error 
 	if len(wanted) == 0 {
 		return nil
 	}
-	trainings, groups := &v1alpha1.ElasticTrainingJobList{}, gang.NewPodGroupList()
+	trainings, groups := &v1beta1.ElasticTrainingJobList{}, gang.NewPodGroupList()
 	if err := r.listAll(ctx, trainings); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (r *Reconciler) observeTasks(ctx context.Context, o *quota.Observed) error 
 // applyPlaceholders carries out the decisions about the reservations of a profile; nil for a deleted one. The next plan
 // reports refusals.
 func (r *Reconciler) applyPlaceholders(
-	ctx context.Context, profile *v1alpha1.ResourceQuotaProfile, decided []quota.PlaceholderDecision,
+	ctx context.Context, profile *v1beta1.ResourceQuotaProfile, decided []quota.PlaceholderDecision,
 ) error {
 	var errs []error
 	for i := range decided {

@@ -11,27 +11,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/quota"
 )
 
 // training is one of the name that the reservation of the test is for, with its gang.
-func training(namespace string, change func(*v1alpha1.ElasticTrainingJob, *gang.Group)) []client.Object {
-	job := &v1alpha1.ElasticTrainingJob{
+func training(namespace string, change func(*v1beta1.ElasticTrainingJob, *gang.Group)) []client.Object {
+	job := &v1beta1.ElasticTrainingJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: "launch", UID: types.UID(namespace), CreationTimestamp: metav1.NewTime(now),
 		},
-		Spec: v1alpha1.ElasticTrainingJobSpec{Owner: "alice"},
-		Status: v1alpha1.ElasticTrainingJobStatus{
-			Reason: v1alpha1.ReasonQueued, Message: "Place 1 of 1.",
+		Spec: v1beta1.ElasticTrainingJobSpec{Owner: "alice"},
+		Status: v1beta1.ElasticTrainingJobStatus{
+			Reason: v1beta1.ReasonQueued, Message: "Place 1 of 1.",
 		},
 	}
 	group := gang.Group{Namespace: namespace, Name: gang.CoreName("launch"), MinMember: 2}
 	change(job, &group)
 	pg := group.PodGroup()
-	owner := metav1.NewControllerRef(job, v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind))
+	owner := new(v1beta1.ControllerReference(job, v1beta1.ElasticTrainingJobKind))
 	pg.SetOwnerReferences([]metav1.OwnerReference{*owner})
 	if group.MinMember == 0 {
 		return []client.Object{job}
@@ -42,39 +42,39 @@ func training(namespace string, change func(*v1alpha1.ElasticTrainingJob, *gang.
 func TestTasksAreReadWithOwnerAndClaim(t *testing.T) {
 	g := NewWithT(t)
 	var objects []client.Object
-	add := func(namespace string, change func(*v1alpha1.ElasticTrainingJob, *gang.Group)) {
+	add := func(namespace string, change func(*v1beta1.ElasticTrainingJob, *gang.Group)) {
 		objects = append(objects, training(namespace, change)...)
 	}
-	add("asks", func(_ *v1alpha1.ElasticTrainingJob, group *gang.Group) { group.PriorityClass = config.HandoverClass })
-	add("claims", func(*v1alpha1.ElasticTrainingJob, *gang.Group) {})
-	add("claims-without-gang", func(_ *v1alpha1.ElasticTrainingJob, group *gang.Group) { group.MinMember = 0 })
-	add("ended", func(job *v1alpha1.ElasticTrainingJob, _ *gang.Group) {
+	add("asks", func(_ *v1beta1.ElasticTrainingJob, group *gang.Group) { group.PriorityClass = config.HandoverClass })
+	add("claims", func(*v1beta1.ElasticTrainingJob, *gang.Group) {})
+	add("claims-without-gang", func(_ *v1beta1.ElasticTrainingJob, group *gang.Group) { group.MinMember = 0 })
+	add("ended", func(job *v1beta1.ElasticTrainingJob, _ *gang.Group) {
 		job.Status.CompletionTime = &job.CreationTimestamp
 	})
-	add("idle", func(job *v1alpha1.ElasticTrainingJob, _ *gang.Group) {
-		job.Spec.Owner, job.Status.Reason, job.Status.Message = "bob", v1alpha1.ReasonSchedulingGated, "Worker 0 carries a gate."
+	add("idle", func(job *v1beta1.ElasticTrainingJob, _ *gang.Group) {
+		job.Spec.Owner, job.Status.Reason, job.Status.Message = "bob", v1beta1.ReasonSchedulingGated, "Worker 0 carries a gate."
 	})
-	add("new", func(*v1alpha1.ElasticTrainingJob, *gang.Group) {})
-	add("other", func(job *v1alpha1.ElasticTrainingJob, _ *gang.Group) { job.Name = "other" })
-	add("started", func(job *v1alpha1.ElasticTrainingJob, _ *gang.Group) { job.Status.StartTime = &job.CreationTimestamp })
+	add("new", func(*v1beta1.ElasticTrainingJob, *gang.Group) {})
+	add("other", func(job *v1beta1.ElasticTrainingJob, _ *gang.Group) { job.Name = "other" })
+	add("started", func(job *v1beta1.ElasticTrainingJob, _ *gang.Group) { job.Status.StartTime = &job.CreationTimestamp })
 	claims := map[string]bool{
 		"asks": true, "claims": true, "claims-without-gang": true, "ended": true, "idle": false, "other": true, "started": false,
 	}
 	scheme := runtime.NewScheme()
-	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	g.Expect(v1beta1.AddToScheme(scheme)).To(Succeed())
 	g.Expect(gang.AddToScheme(scheme)).To(Succeed())
 	r := &Reconciler{
 		Dependencies: Dependencies{Arbiter: &claimsOfNamespaces{claims: claims}},
 		client:       fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 	}
-	profile := &v1alpha1.ResourceQuotaProfile{}
-	profile.Spec.Reservations = []v1alpha1.ProfileReservation{{Name: "room", JobRef: v1alpha1.ObjectRef{Name: "launch"},
+	profile := &v1beta1.ResourceQuotaProfile{}
+	profile.Spec.Reservations = []v1beta1.ProfileReservation{{Name: "room", JobRef: v1beta1.ObjectRef{Name: "launch"},
 		Owner: "alice"}}
 	o := quota.Observed{Profiles: []quota.Profile{{Object: profile}}}
 	g.Expect(r.observeTasks(t.Context(), &o)).To(Succeed())
 	task := func(namespace string, change func(*quota.Task)) quota.Task {
 		t := quota.Task{
-			Namespace: namespace, Name: "launch", Owner: "alice", Created: now, Reason: v1alpha1.ReasonQueued, Message: "Place 1 of 1.",
+			Namespace: namespace, Name: "launch", Owner: "alice", Created: now, Reason: v1beta1.ReasonQueued, Message: "Place 1 of 1.",
 		}
 		change(&t)
 		return t
@@ -87,7 +87,7 @@ func TestTasksAreReadWithOwnerAndClaim(t *testing.T) {
 		task("claims", func(t *quota.Task) { t.Claims = true }),
 		task("claims-without-gang", func(*quota.Task) {}),
 		task("idle", func(t *quota.Task) {
-			t.Owner, t.Reason, t.Message = "bob", v1alpha1.ReasonSchedulingGated, "Worker 0 carries a gate."
+			t.Owner, t.Reason, t.Message = "bob", v1beta1.ReasonSchedulingGated, "Worker 0 carries a gate."
 		}),
 		task("new", func(t *quota.Task) { t.Unjudged = true }),
 		task("started", func(t *quota.Task) { t.Placed = true }),

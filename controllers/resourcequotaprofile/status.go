@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/platform/text"
@@ -52,7 +52,7 @@ func (r *Reconciler) writeWhenDue(ctx context.Context, d *quota.ProfileDecision,
 	err := r.applier.PatchStatus(ctx, all, d.Profile, &d.Profile.Status, &d.Status)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return kube.StaleInterval, r.applier.CatchUp(ctx, all, d.Profile, &v1alpha1.ResourceQuotaProfile{})
+		return kube.StaleInterval, r.applier.CatchUp(ctx, all, d.Profile, &v1beta1.ResourceQuotaProfile{})
 	case err != nil:
 		return 0, fmt.Errorf("write the status: %w", err)
 	}
@@ -66,11 +66,11 @@ const noteLimit = 1024
 
 // emitEvent emits an event, and logs, when the reason of the profile changed.
 func (r *Reconciler) emitEvent(ctx context.Context, d *quota.ProfileDecision) {
-	if d.Status.Reason == d.Profile.Status.Reason || d.Status.Reason == v1alpha1.ReasonQueueChanging {
+	if d.Status.Reason == d.Profile.Status.Reason || d.Status.Reason == v1beta1.ReasonQueueChanging {
 		return
 	}
 	kind := corev1.EventTypeWarning
-	if d.Status.Reason == v1alpha1.ReasonQueueReady {
+	if d.Status.Reason == v1beta1.ReasonQueueReady {
 		kind = corev1.EventTypeNormal
 	}
 	r.recorder.Eventf(d.Profile, nil, kind, d.Status.Reason, "Reconcile", "%s", text.ClipLine(d.Status.Message, noteLimit))

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Kin is who a pod is to other pods, and which of them it wants beside it or not. It is never changed.
@@ -49,7 +49,7 @@ type Spread struct {
 // ownLabels differ between the pods of one gang, or from attempt to attempt, so the model does not follow selectors that name
 // them.
 var ownLabels = map[string]bool{
-	v1alpha1.LabelWorkerIndex: true, v1alpha1.LabelAttempt: true, v1alpha1.LabelPart: true, v1alpha1.LabelRun: true,
+	v1beta1.LabelWorkerIndex: true, v1beta1.LabelAttempt: true, v1beta1.LabelPart: true, v1beta1.LabelRun: true,
 	"volcano.sh/task-index": true, "apps.kubernetes.io/pod-index": true, "batch.kubernetes.io/job-completion-index": true,
 	"statefulset.kubernetes.io/pod-name": true, "training.kubeflow.org/replica-index": true,
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -115,13 +115,13 @@ func TestUsage(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
-	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	g.Expect(v1beta1.AddToScheme(scheme)).To(Succeed())
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
 	}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		&v1alpha1.ElasticTrainingJob{ObjectMeta: meta("ads", "ctr")}, &v1alpha1.MergeJob{ObjectMeta: meta("ads", "all")},
-		&v1alpha1.ElasticTrainingJob{ObjectMeta: meta("dev", "other")}).Build()
+		&v1beta1.ElasticTrainingJob{ObjectMeta: meta("ads", "ctr")}, &v1beta1.MergeJob{ObjectMeta: meta("ads", "all")},
+		&v1beta1.ElasticTrainingJob{ObjectMeta: meta("dev", "other")}).Build()
 	for _, c := range []struct{ args, offers []string }{
 		{[]string{"find", "-n", "ads", ""}, []string{"all", "ctr"}},
 		{[]string{"find", "ctr", ""}, nil},

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // completionTimeout bounds what a shell waits for names of jobs and namespaces.
@@ -158,7 +158,7 @@ func (c *Connection) CompleteJobs(cmd *cobra.Command, args []string, _ string) (
 		return nil, cobra.ShellCompDirectiveError
 	}
 	kinds := []schema.GroupVersionKind{
-		v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind), v1alpha1.GroupVersion.WithKind(v1alpha1.MergeJobKind),
+		v1beta1.GroupVersion.WithKind(v1beta1.ElasticTrainingJobKind), v1beta1.GroupVersion.WithKind(v1beta1.MergeJobKind),
 	}
 	return c.names(cmd.Context(), kinds, client.InNamespace(namespace))
 }

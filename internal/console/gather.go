@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/console/view"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
@@ -46,15 +46,15 @@ func (g *gatherer) now(ctx context.Context) (*view.Model, error) {
 	var nodes []*corev1.Node
 	for _, read := range []func() error{
 		func() (err error) {
-			m.Jobs, err = listed[*v1alpha1.ElasticTrainingJob](ctx, g.cache, &v1alpha1.ElasticTrainingJob{})
+			m.Jobs, err = listed[*v1beta1.ElasticTrainingJob](ctx, g.cache, &v1beta1.ElasticTrainingJob{})
 			return
 		},
 		func() (err error) {
-			m.Merges, err = listed[*v1alpha1.MergeJob](ctx, g.cache, &v1alpha1.MergeJob{})
+			m.Merges, err = listed[*v1beta1.MergeJob](ctx, g.cache, &v1beta1.MergeJob{})
 			return
 		},
 		func() (err error) {
-			m.Profiles, err = listed[*v1alpha1.ResourceQuotaProfile](ctx, g.cache, &v1alpha1.ResourceQuotaProfile{})
+			m.Profiles, err = listed[*v1beta1.ResourceQuotaProfile](ctx, g.cache, &v1beta1.ResourceQuotaProfile{})
 			return
 		},
 		func() (err error) { pods, err = listed[*corev1.Pod](ctx, g.cache, &corev1.Pod{}); return },

@@ -13,7 +13,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/console/view"
 )
 
@@ -145,7 +145,7 @@ func (g *guard) sightOf(ctx context.Context, user *authenticationv1.UserInfo, m 
 		}
 		return yes, err
 	}
-	tideline := v1alpha1.GroupVersion.Group
+	tideline := v1beta1.GroupVersion.Group
 	for _, ask := range []struct {
 		group, resource string
 		to              *bool

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/console/view"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -38,12 +38,12 @@ type historian struct {
 }
 
 // past is what is on record about a training: in the ledger, and without one in its status, which has the last of each kind.
-func (h *historian) past(ctx context.Context, j *v1alpha1.ElasticTrainingJob, now time.Time) *view.Past {
+func (h *historian) past(ctx context.Context, j *v1beta1.ElasticTrainingJob, now time.Time) *view.Past {
 	p := &view.Past{Kept: h.open != nil, From: j.CreationTimestamp.Time}
 	if earliest := now.Add(-pastLength); p.From.Before(earliest) {
 		p.From = earliest
 	}
-	decided := decisionlog.TrainingDecisions(j, &v1alpha1.ElasticTrainingJobStatus{}, &j.Status, now)
+	decided := decisionlog.TrainingDecisions(j, &v1beta1.ElasticTrainingJobStatus{}, &j.Status, now)
 	if h.open != nil {
 		kept, err := h.read(ctx, j, p, now)
 		if err == nil {
@@ -63,7 +63,7 @@ func (h *historian) past(ctx context.Context, j *v1alpha1.ElasticTrainingJob, no
 
 // read reads the ledger. The ledger stays open until it fails.
 func (h *historian) read(
-	ctx context.Context, j *v1alpha1.ElasticTrainingJob, p *view.Past, now time.Time,
+	ctx context.Context, j *v1beta1.ElasticTrainingJob, p *view.Past, now time.Time,
 ) (_ []ledger.Decision, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pastTimeout)
 	defer cancel()
@@ -105,7 +105,7 @@ func (h *historian) read(
 	}
 	for i := range stays {
 		s := &stays[i]
-		if s.Namespace != j.Namespace || s.Kind != v1alpha1.ElasticTrainingJobKind || !strings.HasPrefix(s.Name, j.Name+"-") {
+		if s.Namespace != j.Namespace || s.Kind != v1beta1.ElasticTrainingJobKind || !strings.HasPrefix(s.Name, j.Name+"-") {
 			continue // Runs of several trainings may have one name.
 		}
 		if p.Unread = len(p.Stays) == mostStays; p.Unread {

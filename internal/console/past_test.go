@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/console/view"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -39,10 +39,10 @@ func TestStoryOfATraining(t *testing.T) {
 	l, open := keptLedger(t)
 	j := job("ads", "llama", "")
 	j.UID, j.CreationTimestamp = "new", metav1.NewTime(begin)
-	j.Status.Attempt = &v1alpha1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(begin)}
+	j.Status.Attempt = &v1beta1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(begin)}
 	pod := func(namespace, name string, from, to time.Time, final bool) ledger.Stay {
 		s := ledger.Stay{Begin: from, End: to, Final: final, Pod: ledger.Pod{
-			UID: namespace + name, Namespace: namespace, Name: name, Node: "n", Kind: v1alpha1.ElasticTrainingJobKind, Task: "llama",
+			UID: namespace + name, Namespace: namespace, Name: name, Node: "n", Kind: v1beta1.ElasticTrainingJobKind, Task: "llama",
 			Run: j.Status.Attempt.ID(), Role: "core", Resources: ledger.Resources{"nvidia.com/gpu": 8000, "cpu": 1000},
 		}}
 		if final {
@@ -82,7 +82,7 @@ func TestStoryOfATraining(t *testing.T) {
 	g.Expect(page.Sizes.Line).To(Equal("0,120 0,0 500,0 500,60 1000,60"))
 	g.Expect(page.Limits).To(BeEmpty())
 
-	s := serve(&view.Model{Jobs: []*v1alpha1.ElasticTrainingJob{j}}, everything)
+	s := serve(&view.Model{Jobs: []*v1beta1.ElasticTrainingJob{j}}, everything)
 	s.past = h.past
 	g.Expect(get(s, "/console/jobs/ads/llama", "good").Body.String()).To(And(ContainSubstring("Surplus left for ads/bert"),
 		ContainSubstring("1 from "), ContainSubstring(">24<")))
@@ -91,7 +91,7 @@ func TestStoryOfATraining(t *testing.T) {
 func TestStoryWithoutALedger(t *testing.T) {
 	g := NewWithT(t)
 	j := job("ads", "llama", "no room")
-	j.Status.RunningSince, j.Status.Attempt = &metav1.Time{Time: time.Now()}, &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 2}
+	j.Status.RunningSince, j.Status.Attempt = &metav1.Time{Time: time.Now()}, &v1beta1.AttemptStatus{Number: 1, MinReplicas: 2}
 	for limit, open := range map[string]OpenLedger{
 		"keeps no ledger":   nil,
 		"could not be read": func(context.Context) (*ledger.Ledger, error) { return nil, errors.New("locked") },

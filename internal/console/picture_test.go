@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/console/view"
 	"github.com/tideline-io/tideline/test/testutil/browser"
 )
@@ -25,7 +25,7 @@ func morning() *view.Model {
 	now := time.Now()
 	trains := func(namespace, name string, workers ...int64) {
 		j := job(namespace, name, "All workers ready.")
-		j.Status.Phase, j.Status.Reason, j.Status.Queue = v1alpha1.PhaseRunning, v1alpha1.ReasonTraining, namespace
+		j.Status.Phase, j.Status.Reason, j.Status.Queue = v1beta1.PhaseRunning, v1beta1.ReasonTraining, namespace
 		j.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
 		for i, held := range workers {
 			for len(m.Nodes) <= i {
@@ -51,14 +51,14 @@ func morning() *view.Model {
 	waits.CreationTimestamp = metav1.NewTime(now.Add(-40 * time.Second))
 	m.Jobs = append(m.Jobs, waits)
 	team := func(name string, used, deserved, borrowed, lent int64, running, waiting int32) {
-		p := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		p := &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		gpus := func(n int64) corev1.ResourceList {
 			return corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(n, resource.DecimalSI)}
 		}
 		st := &p.Status
 		st.Used, st.Deserved, st.Borrowed, st.Lent = gpus(used), gpus(deserved), gpus(borrowed), gpus(lent)
-		st.Running, st.Waiting, st.Reason = running, waiting, v1alpha1.ReasonConfigured
-		st.Available = []v1alpha1.AvailableStatus{{Resource: "nvidia.com/gpu", LargestGang: 4}}
+		st.Running, st.Waiting, st.Reason = running, waiting, v1beta1.ReasonConfigured
+		st.Available = []v1beta1.AvailableStatus{{Resource: "nvidia.com/gpu", LargestGang: 4}}
 		m.Profiles = append(m.Profiles, p)
 	}
 	team("ads", 24, 16, 8, 0, 2, 0)

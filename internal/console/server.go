@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/console/view"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -67,7 +67,7 @@ type Server struct {
 }
 
 // pastOf is what is on record about a training.
-type pastOf = func(context.Context, *v1alpha1.ElasticTrainingJob, time.Time) *view.Past
+type pastOf = func(context.Context, *v1beta1.ElasticTrainingJob, time.Time) *view.Past
 
 func newServer(
 	g *guard, gather func(context.Context) (*view.Model, error), past pastOf, cfg *config.Configuration, log logr.Logger,

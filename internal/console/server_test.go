@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/console/view"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/test/testutil/browser"
@@ -36,14 +36,14 @@ import (
 // hostile is what a name on a page must not do.
 const hostile = `"><script>alert(1)</script><img src=x onerror=1>`
 
-func job(namespace, name, why string) *v1alpha1.ElasticTrainingJob {
-	j := &v1alpha1.ElasticTrainingJob{}
+func job(namespace, name, why string) *v1beta1.ElasticTrainingJob {
+	j := &v1beta1.ElasticTrainingJob{}
 	j.Namespace, j.Name, j.Spec.Owner = namespace, name, "okafor"
-	j.Status.Phase, j.Status.Reason, j.Status.Message = v1alpha1.PhasePending, v1alpha1.ReasonUnschedulable, why
+	j.Status.Phase, j.Status.Reason, j.Status.Message = v1beta1.PhasePending, v1beta1.ReasonUnschedulable, why
 	return j
 }
 
-func world(jobs ...*v1alpha1.ElasticTrainingJob) *view.Model {
+func world(jobs ...*v1beta1.ElasticTrainingJob) *view.Model {
 	held := []view.Holding{}
 	for _, j := range jobs {
 		held = append(held, view.Holding{Job: types.NamespacedName{Namespace: j.Namespace, Name: j.Name}, Accelerators: 2000})
@@ -100,8 +100,8 @@ func TestWhoMayOpenTheConsole(t *testing.T) {
 func TestReaderOfOneNamespaceOfThree(t *testing.T) {
 	g := NewWithT(t)
 	m := world(job("one", "llama", "two/secret holds 4 of nvidia.com/gpu"), job("two", "secret", ""), job("three", "covert", ""))
-	m.Merges = []*v1alpha1.MergeJob{mergeOf("one", "ctr"), mergeOf("two", "hidden")}
-	m.Profiles = []*v1alpha1.ResourceQuotaProfile{{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}}
+	m.Merges = []*v1beta1.MergeJob{mergeOf("one", "ctr"), mergeOf("two", "hidden")}
+	m.Profiles = []*v1beta1.ResourceQuotaProfile{{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}}
 	s := serve(m, func(r authorizationv1.SubjectAccessReviewSpec) bool {
 		a := r.ResourceAttributes
 		return a == nil || a.Namespace == "one" || a.Resource == "nodes"
@@ -157,8 +157,8 @@ func fill(v reflect.Value, text string) {
 func filled(text string) *view.Model {
 	j := job(text, text, text)
 	fill(reflect.ValueOf(&j.Status).Elem(), text)
-	j.Spec.Owner, j.Status.Phase = text, v1alpha1.PhasePending
-	p := &v1alpha1.ResourceQuotaProfile{}
+	j.Spec.Owner, j.Status.Phase = text, v1beta1.PhasePending
+	p := &v1beta1.ResourceQuotaProfile{}
 	fill(reflect.ValueOf(&p.Status).Elem(), text)
 	fill(reflect.ValueOf(&p.Spec.Caps).Elem(), text)
 	p.Name, j.Status.Profile = text, text
@@ -166,13 +166,13 @@ func filled(text string) *view.Model {
 	fill(reflect.ValueOf(&merge.Status).Elem(), text)
 	merge.Spec.Owner = text
 	m := world(j)
-	m.Profiles, m.Merges = []*v1alpha1.ResourceQuotaProfile{p}, []*v1alpha1.MergeJob{merge}
+	m.Profiles, m.Merges = []*v1beta1.ResourceQuotaProfile{p}, []*v1beta1.MergeJob{merge}
 	m.Nodes[0].Name, m.Nodes[0].Device = text, text
 	return m
 }
 
-func mergeOf(namespace, name string) *v1alpha1.MergeJob {
-	m := &v1alpha1.MergeJob{}
+func mergeOf(namespace, name string) *v1beta1.MergeJob {
+	m := &v1beta1.MergeJob{}
 	m.Namespace, m.Name = namespace, name
 	return m
 }
@@ -257,12 +257,12 @@ func TestSigningIn(t *testing.T) {
 // detector; 200 ms are meant, and not shown here.
 func TestFirstPageOfManyJobs(t *testing.T) {
 	g := NewWithT(t)
-	var jobs []*v1alpha1.ElasticTrainingJob
+	var jobs []*v1beta1.ElasticTrainingJob
 	for i := range 10_000 {
 		jobs = append(jobs, job(fmt.Sprintf("team-%d", i%100), fmt.Sprintf("job-%d", i), "no room for 8 workers"))
 		jobs[i].Status.Profile = "ads"
 	}
-	m := &view.Model{Jobs: jobs, Profiles: []*v1alpha1.ResourceQuotaProfile{{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}}}
+	m := &view.Model{Jobs: jobs, Profiles: []*v1beta1.ResourceQuotaProfile{{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}}}
 	for i := range 10_000 {
 		m.Merges = append(m.Merges, mergeOf(fmt.Sprintf("team-%d", i%100), fmt.Sprintf("merge-%d", i)))
 	}
@@ -301,7 +301,7 @@ func TestPagesInABrowser(t *testing.T) {
 	m := filled(strings.Repeat("long-name-", 20))
 	m.Jobs = append(m.Jobs, job("two", "llama", hostile))
 	s := serve(m, everything)
-	s.past = func(context.Context, *v1alpha1.ElasticTrainingJob, time.Time) *view.Past {
+	s.past = func(context.Context, *v1beta1.ElasticTrainingJob, time.Time) *view.Past {
 		return pastOfTwo(time.Now().Add(-time.Hour))
 	}
 	long := strings.Repeat("long-name-", 20)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
@@ -124,7 +124,7 @@ func (c *counter) addToOwner(o Owner, s *sums) {
 		r.manyTeams, r.manyUsers = r.manyTeams || r.team != o.Team, r.manyUsers || r.user != o.User
 		r.add(s)
 	}
-	if o.Kind == v1alpha1.MergeJobKind {
+	if o.Kind == v1beta1.MergeJobKind {
 		c.merges.add(s)
 	}
 }

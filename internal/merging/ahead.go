@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // A merge goes ahead of the head of its line while the head waits for room, if it fits now and takes nothing from the head:
@@ -48,10 +48,10 @@ func PastOf(held []time.Duration) Past {
 const startMargin = time.Minute
 
 // PastIn is what the history of a merge tells, whose newest run is first.
-func PastIn(history []v1alpha1.MergeResult) Past {
+func PastIn(history []v1beta1.MergeResult) Past {
 	var held []time.Duration
 	for _, r := range slices.Backward(history) {
-		if r.Outcome == v1alpha1.OutcomeMerged && r.StartTime != nil {
+		if r.Outcome == v1beta1.OutcomeMerged && r.StartTime != nil {
 			held = append(held, r.EndTime.Sub(r.StartTime.Time)+startMargin)
 		}
 	}
@@ -115,12 +115,12 @@ func (p *planner) gangBeside(head *merge) bool {
 }
 
 // aheadOf says why the merge may go ahead of the head; nil if it may not.
-func (t *state) aheadOf(head *state) *v1alpha1.MergeAhead {
+func (t *state) aheadOf(head *state) *v1beta1.MergeAhead {
 	fits := t.job.Verdict.Ahead
 	if t.st.Run != nil || t.goesLast() || fits == nil {
 		return nil
 	}
-	because := &v1alpha1.MergeAhead{Head: v1alpha1.RefTo(head.job.Key())}
+	because := &v1beta1.MergeAhead{Head: v1beta1.RefTo(head.job.Key())}
 	if !fits.HeadAt.IsZero() {
 		because.HeadTime = timePointer(fits.HeadAt)
 	}
@@ -188,7 +188,7 @@ func (t *merge) standBack() (back bool) {
 	}
 	retry := metaTime(t.p.now.Add(aheadPause))
 	t.st.AheadRetryTime = &retry
-	t.endAttempt(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonGoingAhead, fmt.Sprintf("The merge went ahead of %s, and %s. Tideline "+
+	t.endAttempt(v1beta1.OutcomeWithdrawn, v1beta1.ReasonGoingAhead, fmt.Sprintf("The merge went ahead of %s, and %s. Tideline "+
 		"takes the attempt back. The merge keeps its place in the line, and goes ahead again from %s.", t.headName(), why,
 		retry.UTC().Format(time.RFC3339)))
 	return true
@@ -208,7 +208,7 @@ func (p *planner) headFits() bool {
 func (t *facts) headName() string { return t.nameFor(t.st.Run.Ahead.Head) }
 
 // nameFor names another merge of the pool.
-func (t *facts) nameFor(r v1alpha1.GangRef) string {
+func (t *facts) nameFor(r v1beta1.GangRef) string {
 	if r.Namespace == t.job.Object.Namespace {
 		return r.Name
 	}
@@ -216,7 +216,7 @@ func (t *facts) nameFor(r v1alpha1.GangRef) string {
 }
 
 // whyAhead says why the head loses nothing by a merge that goes ahead of it.
-func whyAhead(a *v1alpha1.MergeAhead, head string) string {
+func whyAhead(a *v1beta1.MergeAhead, head string) string {
 	if a.EndTime == nil {
 		return "it uses room that " + head + " will not need"
 	}
@@ -236,14 +236,14 @@ func (t *facts) aheadNote() string {
 // describeAhead says of a head who has gone ahead of it, three at most, and why.
 func (t *state) describeAhead() string {
 	const most = 3
-	me, said, n := v1alpha1.RefTo(t.job.Key()), strings.Builder{}, 0
+	me, said, n := v1beta1.RefTo(t.job.Key()), strings.Builder{}, 0
 	for _, o := range t.p.merges {
 		run := o.st.Run
 		if run == nil || run.Outcome != "" || run.Ahead == nil || run.Ahead.Head != me {
 			continue
 		}
 		if n++; n <= most {
-			fmt.Fprintf(&said, " %s goes ahead: %s.", t.nameFor(v1alpha1.RefTo(o.job.Key())), whyAhead(run.Ahead, "this merge"))
+			fmt.Fprintf(&said, " %s goes ahead: %s.", t.nameFor(v1beta1.RefTo(o.job.Key())), whyAhead(run.Ahead, "this merge"))
 		}
 	}
 	if n > most {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tideline-io/tideline/test/testutil/environ"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // aheadHistory is a pool with too much to merge, and when its runs end and its heads asked.
@@ -38,7 +38,7 @@ func newAheadHistory(t *testing.T, c *rand.Rand) *aheadHistory {
 		if c.IntN(3) == 0 {
 			n = 1 + c.IntN(h.room) // Large ones wait, and small ones go ahead.
 		}
-		m := h.add(fmt.Sprintf("m%d", i), pods(int32(n)), func(s *v1alpha1.MergeJobSpec) {
+		m := h.add(fmt.Sprintf("m%d", i), pods(int32(n)), func(s *v1beta1.MergeJobSpec) {
 			s.Schedule.Interval.Duration = time.Duration(20+c.IntN(100)) * time.Minute
 		}).full(h.simulator, time.Duration(c.IntN(200))*time.Minute)
 		longest := time.Duration(5+c.IntN(100)) * time.Minute

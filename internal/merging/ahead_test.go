@@ -7,12 +7,12 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // pods sets how many a merge has.
-func pods(n int32) func(*v1alpha1.MergeJobSpec) {
-	return func(s *v1alpha1.MergeJobSpec) { s.MinReplicas, s.MaxReplicas = n, n }
+func pods(n int32) func(*v1beta1.MergeJobSpec) {
+	return func(s *v1beta1.MergeJobSpec) { s.MinReplicas, s.MaxReplicas = n, n }
 }
 
 // heldUp is a pool of 8 in which "runs" has 4 for an hour, "short" 1 for half an hour, and the head waits for 6.
@@ -42,16 +42,16 @@ func (w *simulator) joins(name string, n int32, takes time.Duration) *merger {
 
 func TestHistoryTellsHowLongRunsTake(t *testing.T) {
 	g := NewWithT(t)
-	ran := func(minutes int, outcome v1alpha1.MergeOutcome) v1alpha1.MergeResult {
-		return v1alpha1.MergeResult{
+	ran := func(minutes int, outcome v1beta1.MergeOutcome) v1beta1.MergeResult {
+		return v1beta1.MergeResult{
 			Outcome: outcome, StartTime: timePointer(morning), EndTime: metaTime(morning.Add(time.Duration(minutes) * time.Minute)),
 		}
 	}
 	g.Expect(PastIn(nil)).To(BeZero())
-	g.Expect(PastIn([]v1alpha1.MergeResult{
-		ran(20, v1alpha1.OutcomeMerged), ran(90, v1alpha1.OutcomeFailed), ran(40, v1alpha1.OutcomeMerged),
-		ran(10, v1alpha1.OutcomeMerged),
-		{Outcome: v1alpha1.OutcomeMerged, EndTime: metaTime(morning)},
+	g.Expect(PastIn([]v1beta1.MergeResult{
+		ran(20, v1beta1.OutcomeMerged), ran(90, v1beta1.OutcomeFailed), ran(40, v1beta1.OutcomeMerged),
+		ran(10, v1beta1.OutcomeMerged),
+		{Outcome: v1beta1.OutcomeMerged, EndTime: metaTime(morning)},
 	})).To(Equal(Past{Usual: 21 * time.Minute, Longest: 41 * time.Minute}), "runs that merged, and were seen to run")
 	var held []time.Duration
 	for i := range 12 {
@@ -85,13 +85,13 @@ func TestMergeThatWouldDelayTheHeadWaits(t *testing.T) {
 	unknown := w.add("unknown", pods(3)).full(w, 11*time.Hour)
 	w.settle()
 	for _, m := range []*merger{long, unknown} {
-		g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonInLine), m.object.Name)
+		g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonInLine), m.object.Name)
 	}
 	unknown.object.Spec.RunTimeoutSeconds, unknown.object.Spec.StartTimeoutSeconds = ptr.To[int32](3000), ptr.To[int32](300)
 	unknown.object.Generation++
 	unknown.look()
 	w.settle()
-	g.Expect(unknown.status().Reason).To(Equal(v1alpha1.ReasonMerging), "its timeouts end it in time")
+	g.Expect(unknown.status().Reason).To(Equal(v1beta1.ReasonMerging), "its timeouts end it in time")
 }
 
 func TestMergeInRoomThatTheHeadDoesNotNeedGoesAhead(t *testing.T) {
@@ -103,7 +103,7 @@ func TestMergeInRoomThatTheHeadDoesNotNeedGoesAhead(t *testing.T) {
 	g.Expect(head.status().Message).To(HaveSuffix(" long goes ahead: it uses room that this merge will not need."))
 	more := w.joins("more", 1, 20*time.Hour)
 	w.settle()
-	g.Expect(more.status().Reason).To(Equal(v1alpha1.ReasonInLine), "8 - 2 is all that the head needs")
+	g.Expect(more.status().Reason).To(Equal(v1beta1.ReasonInLine), "8 - 2 is all that the head needs")
 }
 
 func TestNoMergeGoesAheadInAStrictPool(t *testing.T) {
@@ -112,7 +112,7 @@ func TestNoMergeGoesAheadInAStrictPool(t *testing.T) {
 	w.config.Merges.StrictPools = []string{"tideline-merge"}
 	small := w.joins("small", 1, time.Minute)
 	w.settle()
-	g.Expect(small.status().Reason).To(Equal(v1alpha1.ReasonInLine))
+	g.Expect(small.status().Reason).To(Equal(v1beta1.ReasonInLine))
 }
 
 func TestMergeThatIsNotPlacedAtOnceStandsBack(t *testing.T) {
@@ -134,10 +134,10 @@ func TestMergeThatIsNotPlacedAtOnceStandsBack(t *testing.T) {
 	small.unplaceable = false
 	w.now = w.now.Add(9 * time.Minute)
 	w.settle()
-	g.Expect(small.status().Reason).To(Equal(v1alpha1.ReasonInLine), "it does not try again and again")
+	g.Expect(small.status().Reason).To(Equal(v1beta1.ReasonInLine), "it does not try again and again")
 	w.now = w.now.Add(time.Minute)
 	w.settle()
-	g.Expect(small.status().Reason).To(Equal(v1alpha1.ReasonMerging))
+	g.Expect(small.status().Reason).To(Equal(v1beta1.ReasonMerging))
 }
 
 func TestMergeThatStoodBackIsLookedAtAgainOnlyIfItMayGoAheadThen(t *testing.T) {
@@ -148,7 +148,7 @@ func TestMergeThatStoodBackIsLookedAtAgainOnlyIfItMayGoAheadThen(t *testing.T) {
 	}{
 		"it still ends in time":    {takes: 40 * time.Minute, again: aheadPause},
 		"it would end too late":    {takes: 55 * time.Minute},
-		"its store cannot be read": {takes: 40 * time.Minute, trouble: &Trouble{Reason: v1alpha1.ReasonStoreUnreachable}},
+		"its store cannot be read": {takes: 40 * time.Minute, trouble: &Trouble{Reason: v1beta1.ReasonStoreUnreachable}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -177,21 +177,21 @@ func TestMergeStandsBackOnceTheHeadHasRoom(t *testing.T) {
 	small := w.joins("small", 2, time.Minute)
 	small.unplaceable = true
 	w.settle()
-	g.Expect(small.status().Reason).To(Equal(v1alpha1.ReasonGoingAhead))
+	g.Expect(small.status().Reason).To(Equal(v1beta1.ReasonGoingAhead))
 	for _, m := range w.running() {
 		w.merge(m)
 	}
 	head.unplaceable = false
 	w.settle()
-	g.Expect(head.status().Reason).To(Equal(v1alpha1.ReasonMerging))
-	g.Expect(small.status().Reason).To(Equal(v1alpha1.ReasonAsking), "it is the head now")
+	g.Expect(head.status().Reason).To(Equal(v1beta1.ReasonMerging))
+	g.Expect(small.status().Reason).To(Equal(v1beta1.ReasonAsking), "it is the head now")
 }
 
 func TestCallByHandThatStoodBackIsStillACall(t *testing.T) {
 	g := NewWithT(t)
 	w, _ := heldUp(t)
 	small := w.joins("small", 2, time.Minute)
-	small.object.Annotations = map[string]string{v1alpha1.AnnotationRunNow: "1"}
+	small.object.Annotations = map[string]string{v1beta1.AnnotationRunNow: "1"}
 	small.unplaceable = true
 	w.settle()
 	g.Expect(small.status().RunNow).To(Equal("1"))

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -92,7 +92,7 @@ func (t *facts) countPlaced() int32 {
 // asks again doubles only if Volcano's scheduler was seen at work. While the scheduler is down, no merge is at fault, and all
 // take turns.
 func (t *merge) setAside() {
-	run, aside := t.st.Run, &v1alpha1.MergeSetAside{Times: 1}
+	run, aside := t.st.Run, &v1beta1.MergeSetAside{Times: 1}
 	if was := t.st.SetAside; was != nil && t.sawSchedulerWork() {
 		aside.Times = was.Times + 1
 	} else if was != nil {
@@ -106,7 +106,7 @@ func (t *merge) setAside() {
 	if run.ByHand {
 		t.st.RunNow = "" // The run that the user asked for did not happen, so the annotation counts again.
 	}
-	t.endAttempt(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonNotPlaced, message)
+	t.endAttempt(v1beta1.OutcomeWithdrawn, v1beta1.ReasonNotPlaced, message)
 	t.st.SetAside = aside
 }
 
@@ -166,7 +166,7 @@ func keptAside(t *state) *obstacle {
 	if aside.Times > 1 {
 		times = fmt.Sprintf(" %d times in a row, last", aside.Times)
 	}
-	return &obstacle{reason: v1alpha1.ReasonNotPlaced, short: "not placed", message: fmt.Sprintf("%s Tideline set it aside%s "+
+	return &obstacle{reason: v1beta1.ReasonNotPlaced, short: "not placed", message: fmt.Sprintf("%s Tideline set it aside%s "+
 		"at %s, "+
 		"so that other merges have their turn. It asks again at %s, or earlier if the spec, the Queue, a node or a volume claim "+
 		"of its "+

@@ -7,7 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
@@ -58,12 +58,12 @@ func TestHeadThatIsNotPlacedIsSetAside(t *testing.T) {
 			w.now = w.now.Add(time.Minute)
 			before := m.status().DeepCopy()
 			w.carryOut(w.plan(), unlimited)
-			g.Expect(m.status().Run.Outcome).To(Equal(v1alpha1.OutcomeWithdrawn))
-			g.Expect(m.status().Run.Reason).To(Equal(v1alpha1.ReasonNotPlaced))
+			g.Expect(m.status().Run.Outcome).To(Equal(v1beta1.OutcomeWithdrawn))
+			g.Expect(m.status().Run.Reason).To(Equal(v1beta1.ReasonNotPlaced))
 			g.Expect(EventsBetween(before, m.status())).To(ContainElement(HaveField("Message", ContainSubstring(c.why))))
 			w.settle()
-			g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning), "the next had its turn")
-			g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNotPlaced))
+			g.Expect(next.status().Phase).To(Equal(v1beta1.MergeRunning), "the next had its turn")
+			g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonNotPlaced))
 			g.Expect(m.status().Summary).To(Equal("Waiting (not placed)"))
 			g.Expect(m.status().Message).To(HavePrefix("From 2026-11-22T06:00:00Z to 2026-11-22T06:01:00Z the run asked for 4 pods " +
 				"of 4 cpu, 16Gi memory. Volcano placed 0 of them in 1m0s; the limit is 1m0s (claims.placementTimeoutSeconds of " +
@@ -77,7 +77,7 @@ func TestHeadThatIsNotPlacedIsSetAside(t *testing.T) {
 			m.unplaceable = false
 			w.merge(next)
 			w.pass(time.Minute)
-			g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning), "what kept it is mended")
+			g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning), "what kept it is mended")
 			g.Expect(m.status().SetAside).To(BeNil())
 		})
 	}
@@ -95,7 +95,7 @@ func TestMergesThatAreNeverPlacedCostTheOthersMinutes(t *testing.T) {
 	w.pass(time.Second)
 	var others []*merger
 	for i := range 3 {
-		others = append(others, w.add(fmt.Sprintf("main%d", i), func(s *v1alpha1.MergeJobSpec) { s.Tier = "main-traffic" }).
+		others = append(others, w.add(fmt.Sprintf("main%d", i), func(s *v1beta1.MergeJobSpec) { s.Tier = "main-traffic" }).
 			full(w, 10*time.Hour))
 	}
 	w.live(4*time.Minute, 10*time.Second)
@@ -116,7 +116,7 @@ func TestMergesThatAreNeverPlacedCostTheOthersMinutes(t *testing.T) {
 func TestHeadThatWaitsForRoomKeepsItsPlace(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 3)
-	m, small := w.add("big").full(w, 50*time.Hour), w.add("small", func(s *v1alpha1.MergeJobSpec) { s.MinReplicas = 1 })
+	m, small := w.add("big").full(w, 50*time.Hour), w.add("small", func(s *v1beta1.MergeJobSpec) { s.MinReplicas = 1 })
 	w.settle()
 	for range 10 {
 		w.pass(time.Hour)
@@ -134,7 +134,7 @@ func TestHeadThatWaitsForRoomKeepsItsPlace(t *testing.T) {
 	w.pass(time.Hour)
 	g.Expect(asks(m.status().Run)).To(BeTrue(), "the time begins anew when there is room anew")
 	w.pass(time.Minute)
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNotPlaced))
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonNotPlaced))
 }
 
 func TestHeadOfAPoolThatIsShutIsNotSetAside(t *testing.T) {
@@ -156,7 +156,7 @@ func TestHeadOfAPoolThatIsShutIsNotSetAside(t *testing.T) {
 	w.settle()
 	g.Expect(asks(m.status().Run)).To(BeTrue(), "it has its time from when the Queue opened")
 	w.pass(time.Minute)
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNotPlaced))
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonNotPlaced))
 }
 
 func TestTheTimeUntilItAsksAgainDoublesWhileVolcanoIsAtWork(t *testing.T) {
@@ -169,7 +169,7 @@ func TestTheTimeUntilItAsksAgainDoublesWhileVolcanoIsAtWork(t *testing.T) {
 		w.pass(time.Minute)
 		backoff := m.status().SetAside.RetryTime.Sub(w.now)
 		g.Expect(backoff).To(Equal(time.Duration(want) * time.Minute))
-		g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNotPlaced))
+		g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonNotPlaced))
 		g.Expect(w.plan().RequeueAfter).To(Equal(backoff))
 		w.pass(backoff)
 		g.Expect(asks(m.status().Run)).To(BeTrue())
@@ -217,7 +217,7 @@ func TestWhoWasSetAsideAsksAgainWhenSomethingChanges(t *testing.T) {
 			m, next := w.stuck("a"), w.add("b").full(w, 12*time.Hour)
 			w.settle()
 			w.pass(time.Minute)
-			g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning))
+			g.Expect(next.status().Phase).To(Equal(v1beta1.MergeRunning))
 			third := w.add("c").full(w, 11*time.Hour)
 			third.unplaceable = true
 			w.pass(30 * time.Second)
@@ -268,7 +268,7 @@ func TestAnEditBuysTheHeadNoTime(t *testing.T) {
 		m.object.Generation++
 		w.settle()
 	}
-	g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(next.status().Phase).To(Equal(v1beta1.MergeRunning))
 }
 
 func TestAMergeThatWasCalledByHandIsCalledUntilItIsPlaced(t *testing.T) {
@@ -276,14 +276,14 @@ func TestAMergeThatWasCalledByHandIsCalledUntilItIsPlaced(t *testing.T) {
 	w := newSimulator(t, 4)
 	m := w.add("a").full(w, time.Hour)
 	m.unplaceable = true
-	m.object.Annotations = map[string]string{v1alpha1.AnnotationRunNow: "1"}
+	m.object.Annotations = map[string]string{v1beta1.AnnotationRunNow: "1"}
 	w.settle()
 	g.Expect(asks(m.status().Run)).To(BeTrue())
 	w.pass(time.Minute)
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNotPlaced))
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonNotPlaced))
 	m.unplaceable = false
 	w.pass(time.Minute)
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning))
 	w.merge(m)
 	w.settle()
 	g.Expect(m.status().Run).To(BeNil(), "once")
@@ -299,7 +299,7 @@ func TestARestartedOperatorGivesTheHeadItsTimeAnew(t *testing.T) {
 	w.settle()
 	g.Expect(asks(m.status().Run)).To(BeTrue(), "it does not know whether there was room")
 	w.pass(time.Minute)
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNotPlaced))
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonNotPlaced))
 }
 
 // Volcano binds a gang one pod after another.
@@ -313,7 +313,7 @@ func TestAGangThatIsBeingPlacedHasAsLongAgain(t *testing.T) {
 	w.pass(time.Second)
 	g.Expect(asks(m.status().Run)).To(BeTrue())
 	w.pass(time.Minute)
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNotPlaced))
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonNotPlaced))
 	g.Expect(m.status().Message).To(ContainSubstring("Volcano placed 1 of them in 2m0s"))
 }
 
@@ -330,7 +330,7 @@ func TestHeadWhosePodsAreNotThereIsSetAside(t *testing.T) {
 	g.Expect(m.status().Run.Message).To(ContainSubstring("Only 0 of the pods exist. Check whether older objects with their " +
 		"names remain"))
 	w.settle()
-	g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(next.status().Phase).To(Equal(v1beta1.MergeRunning))
 }
 
 // Pods that were placed the moment before they were told to go may have merged: what they made is on record, or it would be
@@ -343,9 +343,9 @@ func TestARunThatMergedWhileItWasSetAsideHasMerged(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	run := m.status().Run.ID
 	w.carryOut(w.plan(), unlimited)
-	g.Expect(m.status().Run.Reason).To(Equal(v1alpha1.ReasonNotPlaced))
+	g.Expect(m.status().Run.Reason).To(Equal(v1beta1.ReasonNotPlaced))
 	m.store.fulls = append(m.store.fulls, Full{Name: run, Time: w.now})
-	m.store.trouble = &Trouble{Reason: v1alpha1.ReasonStoreUnreachable, Message: "No answer."}
+	m.store.trouble = &Trouble{Reason: v1beta1.ReasonStoreUnreachable, Message: "No answer."}
 	m.look()
 	w.settle()
 	g.Expect(m.status().Message).To(HaveSuffix("Tideline must read the store to see whether the attempt merged after all: No " +
@@ -353,7 +353,7 @@ func TestARunThatMergedWhileItWasSetAsideHasMerged(t *testing.T) {
 	m.store.trouble = nil
 	m.look()
 	w.settle()
-	g.Expect(m.status().History[0].Outcome).To(Equal(v1alpha1.OutcomeMerged))
+	g.Expect(m.status().History[0].Outcome).To(Equal(v1beta1.OutcomeMerged))
 	g.Expect(m.status().LastFull.LastIncrement).To(Equal("000003"))
 	g.Expect(m.status().SetAside).To(BeNil())
 }

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
@@ -40,14 +40,14 @@ func newOverloaded(c *rand.Rand) *overloaded {
 	}
 	w := &simulator{config: p.o.Config, now: p.now}
 	for i := range 3 + c.IntN(4) {
-		m := w.add(fmt.Sprintf("m%d", i), func(s *v1alpha1.MergeJobSpec) {
+		m := w.add(fmt.Sprintf("m%d", i), func(s *v1beta1.MergeJobSpec) {
 			s.Schedule.Interval.Duration = time.Duration(600 * math.Exp(c.Float64()*math.Log(100)) * float64(time.Second))
 			s.Tier = []string{"main-traffic", "small-traffic", "exploratory"}[c.IntN(3)]
 			if c.IntN(3) == 0 {
 				s.Weight.Boost = c.Int32N(1001)
 			}
 		}).full(w, 0)
-		m.status().LastFull = &v1alpha1.FullModel{Name: "base", Time: metaTime(p.now)}
+		m.status().LastFull = &v1beta1.FullModel{Name: "base", Time: metaTime(p.now)}
 		m.status().Weight = ptr.To[int64](0)
 		m.look()
 		p.o.Jobs = append(p.o.Jobs, &Job{Object: m.object, Store: m.sighting})

@@ -5,7 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
@@ -25,43 +25,43 @@ func (t *description) setConditions() {
 
 // setReady sets Ready. A merge that waits for its time or for increments, or that has merged and has no schedule, is Ready.
 func (t *description) setReady() {
-	t.setCondition(v1alpha1.ConditionReady, conditionStatus(t.held != nil && t.held.isAtRest()), t.st.Reason, t.sentence)
+	t.setCondition(v1beta1.ConditionReady, conditionStatus(t.held != nil && t.held.isAtRest()), t.st.Reason, t.sentence)
 }
 
 // setReconciling is for a merge that makes progress, or waits for something that needs no action of a person.
 func (t *description) setReconciling() {
 	if t.held != nil && (t.held.stalled || t.held.isSuspension() || t.held.isAtRest()) {
-		t.removeConditions(v1alpha1.ConditionReconciling)
+		t.removeConditions(v1beta1.ConditionReconciling)
 		return
 	}
-	t.setCondition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, t.st.Reason, t.sentence)
+	t.setCondition(v1beta1.ConditionReconciling, metav1.ConditionTrue, t.st.Reason, t.sentence)
 }
 
 // setStalled is for a merge that waits until a user or an administrator changes something.
 func (t *description) setStalled() {
 	if t.held == nil || !t.held.stalled {
-		t.removeConditions(v1alpha1.ConditionStalled)
+		t.removeConditions(v1beta1.ConditionStalled)
 		return
 	}
-	t.setCondition(v1alpha1.ConditionStalled, metav1.ConditionTrue, t.st.Reason, t.sentence)
+	t.setCondition(v1beta1.ConditionStalled, metav1.ConditionTrue, t.st.Reason, t.sentence)
 }
 
 // setSuspended is for a merge that its user has suspended.
 func (t *description) setSuspended() {
 	if t.held == nil || t.held.stalled || !t.held.isSuspension() {
-		t.removeConditions(v1alpha1.ConditionSuspended)
+		t.removeConditions(v1beta1.ConditionSuspended)
 		return
 	}
-	t.setCondition(v1alpha1.ConditionSuspended, metav1.ConditionTrue, t.st.Reason, t.sentence)
+	t.setCondition(v1beta1.ConditionSuspended, metav1.ConditionTrue, t.st.Reason, t.sentence)
 }
 
 // isSuspension tells whether the obstacle is spec.suspend.
-func (o *obstacle) isSuspension() bool { return o.reason == v1alpha1.ReasonSuspended }
+func (o *obstacle) isSuspension() bool { return o.reason == v1beta1.ReasonSuspended }
 
 // isAtRest is true for an obstacle that needs no action: there is nothing to merge yet, or nothing more to merge.
 func (o *obstacle) isAtRest() bool {
 	return !o.stalled &&
-		(o.reason == v1alpha1.ReasonNotDue || o.reason == v1alpha1.ReasonNoIncrements || o.reason == v1alpha1.ReasonMerged)
+		(o.reason == v1beta1.ReasonNotDue || o.reason == v1beta1.ReasonNoIncrements || o.reason == v1beta1.ReasonMerged)
 }
 
 func conditionStatus(is bool) metav1.ConditionStatus {
@@ -76,9 +76,9 @@ func (t *description) setStoreUnavailable() {
 	switch s := t.job.Store; {
 	case s == nil: // The condition of the process before this one holds until this one has read the store.
 	case s.Trouble == nil:
-		t.removeConditions(v1alpha1.ConditionStoreUnavailable)
+		t.removeConditions(v1beta1.ConditionStoreUnavailable)
 	default:
-		t.setCondition(v1alpha1.ConditionStoreUnavailable, metav1.ConditionTrue, s.Trouble.Reason, s.Trouble.Message)
+		t.setCondition(v1beta1.ConditionStoreUnavailable, metav1.ConditionTrue, s.Trouble.Reason, s.Trouble.Message)
 	}
 }
 
@@ -105,7 +105,7 @@ func (t *description) setOwnerChecked() {
 	if t.spec.Submitter != nil {
 		message += " Tideline ignores spec.submitter."
 	}
-	t.setCondition(v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff, message)
+	t.setCondition(v1beta1.ConditionOwnerChecked, metav1.ConditionFalse, v1beta1.ReasonWebhooksOff, message)
 }
 
 func (t *description) conditionWriter() conditions.Writer {

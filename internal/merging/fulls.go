@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // LastMerged maps the full models of the runs on record, and of the run that goes on, to the last increment that each contains.
-func LastMerged(st *v1alpha1.MergeJobStatus) map[string]string {
+func LastMerged(st *v1beta1.MergeJobStatus) map[string]string {
 	merged := map[string]string{}
 	for _, r := range st.History {
 		merged[r.Run] = r.LastIncrement
@@ -20,8 +20,8 @@ func LastMerged(st *v1alpha1.MergeJobStatus) map[string]string {
 }
 
 // EarlierRuns names the runs on record that ended before the full model on record was complete, if a run on record made that.
-func EarlierRuns(st *v1alpha1.MergeJobStatus) []string {
-	last := slices.IndexFunc(st.History, func(r v1alpha1.MergeResult) bool { return r.Run == nameOf(st.LastFull) })
+func EarlierRuns(st *v1beta1.MergeJobStatus) []string {
+	last := slices.IndexFunc(st.History, func(r v1beta1.MergeResult) bool { return r.Run == nameOf(st.LastFull) })
 	if last < 0 {
 		return nil
 	}

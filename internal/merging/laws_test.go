@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
@@ -78,7 +78,7 @@ func (l *randomPool) judge(o *Observed, d *Decision) {
 	for i := range d.Jobs {
 		jd, was := &d.Jobs[i], &o.Jobs[i].Object.Status
 		l.judgeObjects(jd, was.Run)
-		if len(jd.Status.History) > v1alpha1.MergeHistoryLimit {
+		if len(jd.Status.History) > v1beta1.MergeHistoryLimit {
 			l.breaks("%s has a history of %d", jd.Job.Key(), len(jd.Status.History))
 		}
 		if asks(jd.Status.Run) && jd.Status.Run.Ahead == nil && ptr.Deref(jd.Status.Position, 0) != 1 {
@@ -121,7 +121,7 @@ func (l *randomPool) judgeRead(d *JobDecision) {
 	}
 }
 
-func asks(run *v1alpha1.MergeRun) bool {
+func asks(run *v1beta1.MergeRun) bool {
 	return run != nil && run.Outcome == "" && run.PlaceTime == nil
 }
 
@@ -141,16 +141,16 @@ func (l *randomPool) judgeAside(d *JobDecision, m *merger) {
 	}
 	if aside := is.SetAside; aside != nil && (was.SetAside == nil || *was.SetAside != *aside) {
 		most := timeout << min(aside.Times-1, 5)
-		if is.Run.Reason != v1alpha1.ReasonNotPlaced || aside.Message == "" || aside.RetryTime.Sub(aside.Time.Time) != most {
+		if is.Run.Reason != v1beta1.ReasonNotPlaced || aside.Message == "" || aside.RetryTime.Sub(aside.Time.Time) != most {
 			l.breaks("%s is set aside and is told %q, until %s", d.Job.Key(), aside.Message, aside.RetryTime)
 		}
 	}
-	anew := asks(is.Run) && is.Run.Ahead == nil && (was.Run == nil || was.Run.Reason == v1alpha1.ReasonNotPlaced)
+	anew := asks(is.Run) && is.Run.Ahead == nil && (was.Run == nil || was.Run.Reason == v1beta1.ReasonNotPlaced)
 	if aside := was.SetAside; anew && aside != nil && l.now.Before(aside.RetryTime.Time) && !m.claims.After(aside.Time.Time) &&
 		!l.changes.Started.After(aside.Time.Time) && is.Run.Template == aside.Template {
 		l.breaks("%s was set aside until %s, and asks although nothing has changed", d.Job.Key(), aside.RetryTime)
 	}
-	if is.Reason != v1alpha1.ReasonNotPlaced {
+	if is.Reason != v1beta1.ReasonNotPlaced {
 		return
 	}
 	if at := is.SetAside.RetryTime.UTC().Format(time.RFC3339); !strings.Contains(is.Message, at) {
@@ -162,12 +162,12 @@ func (l *randomPool) judgeAside(d *JobDecision, m *merger) {
 }
 
 // behind tells of a merge that was set aside within a day.
-func (l *randomPool) behind(st *v1alpha1.MergeJobStatus) bool {
+func (l *randomPool) behind(st *v1beta1.MergeJobStatus) bool {
 	return st.SetAside != nil && l.now.Sub(st.SetAside.Time.Time) < 24*time.Hour
 }
 
 // judgeObjects: objects are made only of an attempt that is on record, and deleted when its end is.
-func (l *randomPool) judgeObjects(d *JobDecision, written *v1alpha1.MergeRun) {
+func (l *randomPool) judgeObjects(d *JobDecision, written *v1beta1.MergeRun) {
 	creates := len(d.CreatePods) > 0 || len(d.CreateGroups) > 0 || d.CreateList != nil || d.CreateLast != nil
 	if made := d.Blueprint.Run; creates &&
 		(written == nil || written.Outcome != "" || made.ID != written.ID || made.Attempt != written.Attempt) {
@@ -222,7 +222,7 @@ func (l *randomPool) judgeWayAhead(o *Observed, d *Decision, asker int) {
 		case i == asker || !asks(written):
 		case written.Ahead != nil:
 			l.breaks("%s and %s go ahead at once", x.Job.Key(), job.Key())
-		case v1alpha1.RefTo(job.Key()) == run.Ahead.Head && job.Verdict.Waiting > 0 && !job.Verdict.Answer.Fits:
+		case v1beta1.RefTo(job.Key()) == run.Ahead.Head && job.Verdict.Waiting > 0 && !job.Verdict.Answer.Fits:
 			heads++
 		}
 	}
@@ -269,14 +269,14 @@ func (l *randomPool) order(d *JobDecision) float64 {
 }
 
 // judgeWritten: what was written of one merge follows from what was written before.
-func (l *randomPool) judgeWritten(m *merger, was *v1alpha1.MergeJobStatus) {
+func (l *randomPool) judgeWritten(m *merger, was *v1beta1.MergeJobStatus) {
 	is, name := m.status(), m.object.Name
 	if asks(was.Run) && (is.Run == nil || is.Run.ID != was.Run.ID || is.Run.Attempt != was.Run.Attempt) {
 		l.breaks("%s: the run that asked is not the one on record", name)
 	}
 	run := is.Run
 	if w := was.Run; w != nil && (run == nil || run.ID != w.ID) && (w.Outcome == "" ||
-		w.Outcome == v1alpha1.OutcomeWithdrawn && w.Reason != v1alpha1.ReasonNotPlaced && w.Reason != v1alpha1.ReasonGoingAhead) {
+		w.Outcome == v1beta1.OutcomeWithdrawn && w.Reason != v1beta1.ReasonNotPlaced && w.Reason != v1beta1.ReasonGoingAhead) {
 		l.breaks("%s: run %s is gone, and its end was not on record", name, w.ID)
 	}
 	if run == nil || m.list == nil || m.list.Run != run.ID || len(m.pods) == 0 {
@@ -438,7 +438,7 @@ func (l *randomPool) calm(completes bool) {
 			l.nature()
 		}
 		for _, m := range l.jobs {
-			if completes && m.status().Phase == v1alpha1.MergeRunning {
+			if completes && m.status().Phase == v1beta1.MergeRunning {
 				l.complete(m)
 			}
 		}

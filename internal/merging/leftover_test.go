@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 func TestHowLongLeftoversKeepOthersWaiting(t *testing.T) {
@@ -37,12 +37,12 @@ func TestAPredecessorThatStaysIsWaitedForNoLonger(t *testing.T) {
 		{Key: types.NamespacedName{Namespace: "secret", Name: "old-merge-0"}, Gone: w.now, Deletion: w.now},
 	}
 	w.settle()
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonPredecessorLeaving))
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonPredecessorLeaving))
 	g.Expect(m.status().Message).To(Equal("2 pods of another MergeJob of this model still exist (old-merge-0). Tideline " +
 		"waits until 2026-11-22T06:01:30Z at the latest. A model is merged once at a time; this merge continues by itself."))
 	g.Expect(w.plan().RequeueAfter).To(Equal(time.Minute))
 	w.pass(90 * time.Second)
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning))
 	g.Expect(m.status().Message).To(HaveSuffix(" 2 pods of a deleted MergeJob should have been gone by 2026-11-22T06:01:30Z. " +
 		"Tideline no longer waits for them; check finalizers and nodes of old-merge-0."))
 }
@@ -55,7 +55,7 @@ func TestAGangThatStaysStopsNoPool(t *testing.T) {
 	w.settle()
 	g.Expect(w.plan().RequeueAfter).To(Equal(10 * time.Minute))
 	w.pass(10 * time.Minute)
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonAsking))
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonAsking))
 	g.Expect(m.status().Message).To(HaveSuffix(" 1 gang of a deleted MergeJob should have been gone by 2026-11-22T06:10:00Z. " +
 		"Tideline no longer waits for it; check finalizers and nodes of old-merge."))
 }
@@ -68,17 +68,17 @@ func TestPodsThatHaveTheNamesOfAMerge(t *testing.T) {
 	m.namesakes = []Leftover{{Key: types.NamespacedName{Namespace: "ads", Name: "a-merge-0"}, Gone: w.now, Deletion: w.now}}
 	next := w.add("b").full(w, 12*time.Hour)
 	w.settle()
-	g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning))
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonPredecessorLeaving))
+	g.Expect(next.status().Phase).To(Equal(v1beta1.MergeRunning))
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonPredecessorLeaving))
 	w.pass(time.Minute)
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNameTaken))
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonNameTaken))
 	g.Expect(m.status().Message).To(Equal("1 pod of an earlier MergeJob with this name still exists (a-merge-0), and this " +
 		"one needs the names. It should have been gone by 2026-11-22T06:01:00Z. Remove finalizers, or delete with --force the " +
 		"pods of a node that is gone; then the merge continues by itself."))
 	w.merge(next)
 	m.namesakes = nil
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning))
 }
 
 // A pod that was told to go and does not, by a finalizer perhaps, wants no place: others have their turn.

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
@@ -118,7 +118,7 @@ func (t *facts) needsSighting() bool {
 // hasStaleSighting tells whether the store was read before the spec last changed, or before a user asked for a run.
 func (t *facts) hasStaleSighting() bool {
 	s, object := t.job.Store, t.job.Object
-	called := t.calledByHand() && s.RunNow != object.Annotations[v1alpha1.AnnotationRunNow]
+	called := t.calledByHand() && s.RunNow != object.Annotations[v1beta1.AnnotationRunNow]
 	return called || s.Generation != object.Generation
 }
 
@@ -141,7 +141,7 @@ func (t *merge) askForPlace() {
 	if run := t.st.Run; run != nil {
 		t.st.Sizing = t.sizeAttempt()
 		run.Attempt++
-		if changed := run.PlaceTime == nil && run.Reason == v1alpha1.ReasonAsking; !changed {
+		if changed := run.PlaceTime == nil && run.Reason == v1beta1.ReasonAsking; !changed {
 			run.Short, run.FitTime = false, nil
 		} else if run.FitTime == nil && !run.Short {
 			// A user who edits the template of an attempt that is not placed gets no new placement timeout. Otherwise edits could keep
@@ -156,20 +156,20 @@ func (t *merge) askForPlace() {
 		return
 	}
 	id := RunID(t.p.now, t.job.Object.UID)
-	if slices.ContainsFunc(t.st.History, func(r v1alpha1.MergeResult) bool { return r.Run == id }) {
+	if slices.ContainsFunc(t.st.History, func(r v1beta1.MergeResult) bool { return r.Run == id }) {
 		// Ids count in seconds. Two runs with one id would write into the same directory.
 		t.p.wakeAt(t.p.now.Add(time.Second))
 		return
 	}
 	t.st.Sizing = t.sizeAttempt()
-	t.st.Run = &v1alpha1.MergeRun{
+	t.st.Run = &v1beta1.MergeRun{
 		ID: id, Attempt: 1, AskTime: now, Base: t.baseOfRun(),
 		Increments: int32(t.fresh.Increments.Listed), LastIncrement: t.lastListed(),
 		MinReplicas: t.spec.MinReplicas, MaxReplicas: t.mostPods(), Template: t.templateHash(), Tier: t.st.Tier,
 	}
 	if t.calledByHand() {
 		t.st.Run.ByHand = true
-		t.st.RunNow = clip(t.job.Object.Annotations[v1alpha1.AnnotationRunNow], runNowLimit)
+		t.st.RunNow = clip(t.job.Object.Annotations[v1beta1.AnnotationRunNow], runNowLimit)
 	}
 	t.st.RetryTime, t.st.TurnTime = nil, nil
 }
@@ -204,7 +204,7 @@ func (t *facts) mayAskAgain() bool {
 
 // isWithdrawn tells whether the run's last attempt was taken back.
 func (t *facts) isWithdrawn() bool {
-	return t.st.Run != nil && t.st.Run.Outcome == v1alpha1.OutcomeWithdrawn
+	return t.st.Run != nil && t.st.Run.Outcome == v1beta1.OutcomeWithdrawn
 }
 
 // roomHeld tells whether a gang of the pool waits, or may wait, for a place, and when time alone ends that; zero for never.

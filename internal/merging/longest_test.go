@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // The smaller of the merge's own bound and its tier's holds, and says which it is.
@@ -31,16 +31,16 @@ func TestTierBoundsHowLongAMergeRuns(t *testing.T) {
 			g := NewWithT(t)
 			w := newSimulator(t, 4)
 			w.config.Tiers[0].LongestRunSeconds = c.tier
-			m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.RunTimeoutSeconds = ptr.To[int32](3600) }).full(w, 12*time.Hour)
+			m := w.add("a", func(s *v1beta1.MergeJobSpec) { s.RunTimeoutSeconds = ptr.To[int32](3600) }).full(w, 12*time.Hour)
 			w.settle()
-			g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging))
+			g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonMerging))
 			w.pass(c.ends - time.Minute)
 			w.settle()
-			g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging), "it may go on")
+			g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonMerging), "it may go on")
 			w.pass(time.Minute)
 			w.settle()
 			g.Expect(m.status().History).NotTo(BeEmpty())
-			g.Expect(m.status().History[0].Outcome).To(Equal(v1alpha1.OutcomeTimedOut))
+			g.Expect(m.status().History[0].Outcome).To(Equal(v1beta1.OutcomeTimedOut))
 			g.Expect(m.status().History[0].Message).To(HavePrefix(c.says))
 		})
 	}

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Measures are what a written status adds to the operator's metrics.
@@ -15,11 +15,11 @@ type Measures struct {
 	// Wait is from joining the line until all pods ran, and Run from then until the run ended; nil for none.
 	Wait, Run *time.Duration
 	// Outcome of a run that ended; empty for none.
-	Outcome v1alpha1.MergeOutcome
+	Outcome v1beta1.MergeOutcome
 }
 
 // MeasureChange compares one written status with the next.
-func MeasureChange(before, after *v1alpha1.MergeJobStatus) Measures {
+func MeasureChange(before, after *v1beta1.MergeJobStatus) Measures {
 	var m Measures
 	if run := after.Run; run != nil {
 		was := before.Run
@@ -51,7 +51,7 @@ type Ages struct {
 }
 
 // AgesOf computes the ages of a MergeJob.
-func AgesOf(job *v1alpha1.MergeJob, now time.Time) Ages {
+func AgesOf(job *v1beta1.MergeJob, now time.Time) Ages {
 	a, st := Ages{Full: now.Sub(job.CreationTimestamp.Time)}, &job.Status
 	if st.LastFull != nil {
 		a.Full = now.Sub(st.LastFull.Time.Time)

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -41,11 +41,11 @@ type Observed struct {
 
 // Job is one MergeJob with what belongs to it.
 type Job struct {
-	Object *v1alpha1.MergeJob
+	Object *v1beta1.MergeJob
 	// Invalid is what admission would have said against the spec; empty when it keeps its rules.
 	Invalid string
 	// Profile is the ResourceQuotaProfile of the job's namespace; nil for a namespace that belongs to none.
-	Profile *v1alpha1.ResourceQuotaProfile
+	Profile *v1beta1.ResourceQuotaProfile
 	// Problem is why the objects of the job's run could not be made; nil when nothing was refused.
 	Problem *Problem
 	// History is what pods of the job used; nil if the operator collects no usage.

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/platform/schedule"
@@ -25,7 +25,7 @@ type obstacle struct {
 	// stalled is true if nothing happens until a person changes something.
 	stalled bool
 	// phase of the merge; empty for Waiting.
-	phase v1alpha1.MergePhase
+	phase v1beta1.MergePhase
 }
 
 // findObstacle returns the first obstacle. What a user must change comes before what passes with time, so that a user does
@@ -37,7 +37,7 @@ func (t *merge) findObstacle() *obstacle {
 		backingOff, notDue, budgetUsedUp, awaitingApproval, neverFits, poolShut, keptAside,
 	} {
 		if o := check(t.state); o != nil {
-			t.d.ReadStore = t.d.ReadStore || o.reason == v1alpha1.ReasonReadingStore
+			t.d.ReadStore = t.d.ReadStore || o.reason == v1beta1.ReasonReadingStore
 			return o
 		}
 	}
@@ -48,7 +48,7 @@ func suspendedByUser(t *state) *obstacle {
 	if !t.spec.Suspend {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonSuspended, phase: v1alpha1.MergeSuspended, short: "Suspended",
+	return &obstacle{reason: v1beta1.ReasonSuspended, phase: v1beta1.MergeSuspended, short: "Suspended",
 		message: "The merge is suspended. Set spec.suspend to false to resume it."}
 }
 
@@ -56,7 +56,7 @@ func invalidSpec(t *state) *obstacle {
 	if t.job.Invalid == "" {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonInvalidSpec, message: t.job.Invalid, short: "invalid spec", stalled: true}
+	return &obstacle{reason: v1beta1.ReasonInvalidSpec, message: t.job.Invalid, short: "invalid spec", stalled: true}
 }
 
 func unknownTier(t *state) *obstacle {
@@ -68,7 +68,7 @@ func unknownTier(t *state) *obstacle {
 	if _, known := tiers.FindTier(asked); known {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonUnknownTier, short: "unknown tier", stalled: true, message: fmt.Sprintf(
+	return &obstacle{reason: v1beta1.ReasonUnknownTier, short: "unknown tier", stalled: true, message: fmt.Sprintf(
 		"spec.tier: the operator's configuration has no tier %q; it has %s. Set spec.tier to one of these.",
 		asked, tiers.JoinedNames())}
 }
@@ -88,7 +88,7 @@ func tierNotAllowed(t *state) *obstacle {
 	if _, allowed := t.tierInEffect(); allowed {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonTierNotAllowed, short: "tier not allowed", stalled: true, message: fmt.Sprintf(
+	return &obstacle{reason: v1beta1.ReasonTierNotAllowed, short: "tier not allowed", stalled: true, message: fmt.Sprintf(
 		"spec.tier: profile %[2]s does not allow tier %[1]q; it allows %[3]s. Set spec.tier to one of these, or "+
 			"ask an administrator to allow it in the profile.", t.spec.Tier, t.job.Profile.Name,
 		t.p.o.Config.Tiers.NamesOpenTo(t.job.Profile, t.owner()))}
@@ -102,7 +102,7 @@ func qosNotMet(t *state) *obstacle {
 	if len(found) == 0 {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonQoSNotMet, short: "QoS not met", stalled: true,
+	return &obstacle{reason: v1beta1.ReasonQoSNotMet, short: "QoS not met", stalled: true,
 		message: trainingpod.DescribeErrors(found) + ". Change spec.template or spec.tier."}
 }
 
@@ -111,7 +111,7 @@ func limitExceeded(t *state) *obstacle {
 	if t.spec.MaxReplicas <= most {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonLimitExceeded, short: "too large", stalled: true, message: fmt.Sprintf(
+	return &obstacle{reason: v1beta1.ReasonLimitExceeded, short: "too large", stalled: true, message: fmt.Sprintf(
 		"spec.maxReplicas: %d is more than the operator's configuration allows (limits.maxWorkersPerJob: %d). Lower it, or ask an "+
 			"administrator to raise the limit.", t.spec.MaxReplicas, most)}
 }
@@ -122,21 +122,21 @@ func graceTooLong(t *state) *obstacle {
 	if len(found) == 0 {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonLimitExceeded, short: "grace too long", stalled: true,
+	return &obstacle{reason: v1beta1.ReasonLimitExceeded, short: "grace too long", stalled: true,
 		message: trainingpod.DescribeErrors(found) + "."}
 }
 
 func poolNotAllowed(t *state) *obstacle {
 	merges := t.p.o.Config.Merges
 	if profile := t.job.Profile; merges.AllowsPool(t.spec.Pool) && !config.ProfileAllowsPool(profile, t.spec.Pool) {
-		return &obstacle{reason: v1alpha1.ReasonPoolNotAllowed, short: "pool not allowed", stalled: true, message: fmt.Sprintf(
+		return &obstacle{reason: v1beta1.ReasonPoolNotAllowed, short: "pool not allowed", stalled: true, message: fmt.Sprintf(
 			"spec.pool: profile %[2]s does not allow pool %[1]q; its spec.merges.pools allows %[3]s. Use one of these.",
 			t.spec.Pool, profile.Name, strings.Join(profile.Spec.Merges.Pools, ", "))}
 	}
 	if merges.AllowsPool(t.spec.Pool) {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonPoolNotAllowed, short: "pool not allowed", stalled: true, message: fmt.Sprintf(
+	return &obstacle{reason: v1beta1.ReasonPoolNotAllowed, short: "pool not allowed", stalled: true, message: fmt.Sprintf(
 		"spec.pool: the operator's configuration does not allow merges in pool %q; its merges.pools allows %s. Use one of these.",
 		t.spec.Pool, strings.Join(merges.Pools, ", "))}
 }
@@ -150,7 +150,7 @@ func badSchedule(t *state) *obstacle {
 	if err == nil {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonInvalidSchedule, short: "invalid schedule", stalled: true,
+	return &obstacle{reason: v1beta1.ReasonInvalidSchedule, short: "invalid schedule", stalled: true,
 		message: fmt.Sprintf("spec.schedule: %v.", err)}
 }
 
@@ -164,7 +164,7 @@ func uncountableRequests(t *state) *obstacle {
 		requests corev1.ResourceList
 	}{{"A pod asks", one}, {"All pods of the core ask", all}} {
 		if name, q, found := trainingpod.FindUncountable(ask.requests); found {
-			return &obstacle{reason: v1alpha1.ReasonRejected, short: "rejected", stalled: true, message: fmt.Sprintf("%s for %s of %s. "+
+			return &obstacle{reason: v1beta1.ReasonRejected, short: "rejected", stalled: true, message: fmt.Sprintf("%s for %s of %s. "+
 				"That is negative, or more than a scheduler can count. Change spec.template.", ask.who, q.String(), name)}
 		}
 	}
@@ -174,7 +174,7 @@ func uncountableRequests(t *state) *obstacle {
 // describePlace names bucket and prefix for users.
 func (t *facts) describePlace() string {
 	bucket := fmt.Sprintf("bucket %q", t.spec.Store.Place())
-	if t.spec.Store.Type == v1alpha1.StoreClaim {
+	if t.spec.Store.Type == v1beta1.StoreClaim {
 		bucket = fmt.Sprintf("claim %q", t.spec.Store.Place())
 	}
 	if t.spec.Store.Prefix == "" {
@@ -205,7 +205,7 @@ func predecessorLeaving(t *state) *obstacle {
 	if waits == "" {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonPredecessorLeaving, short: "predecessor leaving",
+	return &obstacle{reason: v1beta1.ReasonPredecessorLeaving, short: "predecessor leaving",
 		message: waits + ". A model is merged once at a time; this merge continues by itself."}
 }
 
@@ -219,12 +219,12 @@ func (t *state) namesakeLeaving() *obstacle {
 	n := int32(len(all))
 	if held, next, until := t.p.pendingLeftovers(all); len(held) > 0 {
 		t.p.wakeAt(next)
-		return &obstacle{reason: v1alpha1.ReasonPredecessorLeaving, short: "predecessor leaving", message: fmt.Sprintf(
+		return &obstacle{reason: v1beta1.ReasonPredecessorLeaving, short: "predecessor leaving", message: fmt.Sprintf(
 			"%s of an earlier MergeJob with this name still %s (%s), and this one needs the names. They should be gone by %s; the merge "+
 				"continues by "+
 				"itself.", count(n, "pod"), plural(n, "exists", "exist"), t.leftoverNames(all), until.UTC().Format(time.RFC3339))}
 	}
-	return &obstacle{reason: v1alpha1.ReasonNameTaken, short: "name taken", message: fmt.Sprintf(
+	return &obstacle{reason: v1beta1.ReasonNameTaken, short: "name taken", message: fmt.Sprintf(
 		"%s of an earlier MergeJob with this name still %s (%s), and this one needs the names. %s should have been gone by %s. Remove "+
 			"finalizers, or delete with --force the pods of a node that is gone; then the merge continues by itself.", count(n, "pod"),
 		plural(n, "exists", "exist"), t.leftoverNames(all), plural(n, "It", "They"), all[0].BlocksUntil().UTC().Format(time.RFC3339))}
@@ -238,7 +238,7 @@ func storeTrouble(t *state) *obstacle {
 	case s != nil && s.Trouble != nil && (s.Trouble.Stalled || !t.storeRead()):
 		return &obstacle{reason: s.Trouble.Reason, message: s.Trouble.Message, short: "store unavailable", stalled: s.Trouble.Stalled}
 	case !t.storeRead():
-		return &obstacle{reason: v1alpha1.ReasonReadingStore, short: "reading store",
+		return &obstacle{reason: v1beta1.ReasonReadingStore, short: "reading store",
 			message: "Tideline reads the store for the first time, to see which increments wait."}
 	}
 	return nil
@@ -248,10 +248,10 @@ func hasMerged(t *state) *obstacle {
 	if !t.isDone() {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonMerged, phase: v1alpha1.MergeMerged, short: "Merged", message: fmt.Sprintf(
+	return &obstacle{reason: v1beta1.ReasonMerged, phase: v1beta1.MergeMerged, short: "Merged", message: fmt.Sprintf(
 		"Merged into full model %s. The MergeJob has no schedule; set annotation %s to a new value to merge again.",
 		nameOf(t.st.LastFull),
-		v1alpha1.AnnotationRunNow)}
+		v1beta1.AnnotationRunNow)}
 }
 
 func backingOff(t *state) *obstacle {
@@ -261,11 +261,11 @@ func backingOff(t *state) *obstacle {
 	}
 	t.p.wakeAt(retry.Time)
 	last := t.st.History[0]
-	phase := v1alpha1.MergeFailed
-	if last.Outcome == v1alpha1.OutcomeTimedOut {
-		phase = v1alpha1.MergeTimedOut
+	phase := v1beta1.MergeFailed
+	if last.Outcome == v1beta1.OutcomeTimedOut {
+		phase = v1beta1.MergeTimedOut
 	}
-	return &obstacle{reason: v1alpha1.ReasonBackoff, phase: phase, short: string(phase) + " (again at " + clockTime(retry.Time) +
+	return &obstacle{reason: v1beta1.ReasonBackoff, phase: phase, short: string(phase) + " (again at " + clockTime(retry.Time) +
 		")",
 		message: fmt.Sprintf("%s The merge joins the line again at %s, after %s in a row.", last.Message,
 			retry.UTC().Format(time.RFC3339),
@@ -273,13 +273,13 @@ func backingOff(t *state) *obstacle {
 }
 
 func notDue(t *state) *obstacle {
-	threshold, weight := ptr.Deref(t.spec.Threshold, v1alpha1.DefaultMergeThreshold), ptr.Deref(t.st.Weight, 0)
+	threshold, weight := ptr.Deref(t.spec.Threshold, v1beta1.DefaultMergeThreshold), ptr.Deref(t.st.Weight, 0)
 	switch {
 	case t.calledByHand() && (t.fresh == nil || t.fresh.Increments.Listed > 0 || (t.spec.Window == nil && t.lastListed() != "")):
 		return nil
 	case t.st.Increments == 0 || t.calledByHand():
 		// A run by hand needs at least one increment on record. Without one, a later run could not tell which increments are merged.
-		return &obstacle{reason: v1alpha1.ReasonNoIncrements, short: "no increments",
+		return &obstacle{reason: v1beta1.ReasonNoIncrements, short: "no increments",
 			message: "No new increments in " + t.spec.Store.Increments + ". The merge joins the line when there are some." +
 				t.hollowNote() + t.slowScheduleNote()}
 	case t.due:
@@ -294,7 +294,7 @@ func notDue(t *state) *obstacle {
 		t.p.wakeAt(t.st.DueTime.Time)
 		message += ". Its full model is old enough at " + t.st.DueTime.UTC().Format(time.RFC3339)
 	}
-	return &obstacle{reason: v1alpha1.ReasonNotDue, short: fmt.Sprintf("weight %d < %d", weight, threshold),
+	return &obstacle{reason: v1beta1.ReasonNotDue, short: fmt.Sprintf("weight %d < %d", weight, threshold),
 		message: message + "." + t.hollowNote() + t.slowScheduleNote()}
 }
 
@@ -309,7 +309,7 @@ func (t *facts) hollowNote() string {
 
 // slowScheduleNote warns of a schedule that leaves less time between two merges than the last one took.
 func (t *facts) slowScheduleNote() string {
-	if len(t.st.History) == 0 || t.st.History[0].Outcome != v1alpha1.OutcomeMerged || t.st.History[0].StartTime == nil {
+	if len(t.st.History) == 0 || t.st.History[0].Outcome != v1beta1.OutcomeMerged || t.st.History[0].StartTime == nil {
 		return ""
 	}
 	last := t.st.History[0]
@@ -330,7 +330,7 @@ func awaitingApproval(t *state) *obstacle {
 		Job: t.job.Object, Resource: "mj", Tier: tier.Name, Profile: t.job.Profile, WebhooksOff: t.p.o.WebhooksOff,
 	}.AnswerAt(t.p.now)
 	if waits != "" {
-		return &obstacle{reason: v1alpha1.ReasonAwaitingApproval, short: "awaiting approval", message: waits}
+		return &obstacle{reason: v1beta1.ReasonAwaitingApproval, short: "awaiting approval", message: waits}
 	}
 	if !until.IsZero() {
 		t.p.wakeAt(until) // The approval may expire before the merge has its turn.
@@ -344,7 +344,7 @@ func neverFits(t *state) *obstacle {
 	if never == nil {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonNeverFits, short: "never fits", message: fmt.Sprintf("%s of %s %s not fit into pool "+
+	return &obstacle{reason: v1beta1.ReasonNeverFits, short: "never fits", message: fmt.Sprintf("%s of %s %s not fit into pool "+
 		"%s even if nothing else runs. %s Lower minReplicas or the requests, or enlarge the pool. Until then other merges pass; "+
 		"Tideline "+
 		"checks again when the pool's Queue or nodes change.", count(t.spec.MinReplicas, "pod"), t.podRequests(),
@@ -358,14 +358,14 @@ func poolShut(t *state) *obstacle { return t.p.whyClosed() }
 func (p *planner) whyClosed() *obstacle {
 	switch o := &p.o; {
 	case o.VolcanoMissing != "":
-		return &obstacle{reason: v1alpha1.ReasonVolcanoMissing, short: "Volcano missing", message: fmt.Sprintf(
+		return &obstacle{reason: v1beta1.ReasonVolcanoMissing, short: "Volcano missing", message: fmt.Sprintf(
 			"The API server does not serve %s. Install Volcano; then the merge continues by itself.", o.VolcanoMissing)}
 	case o.QueueMissing:
-		return &obstacle{reason: v1alpha1.ReasonQueueNotFound, short: "no queue", message: fmt.Sprintf(
+		return &obstacle{reason: v1beta1.ReasonQueueNotFound, short: "no queue", message: fmt.Sprintf(
 			"The pool's Volcano Queue %q does not exist. Create it (config/pool has the Queue of the default pool), or change spec.pool. "+
 				"Then the merge continues by itself.", o.Pool)}
 	case !p.isQueueOpen():
-		return &obstacle{reason: v1alpha1.ReasonQueueClosed, short: "queue closed", message: fmt.Sprintf(
+		return &obstacle{reason: v1beta1.ReasonQueueClosed, short: "queue closed", message: fmt.Sprintf(
 			"The pool's Volcano Queue %q is not open (state %s). Open it, or change spec.pool.", o.Pool, o.QueueState)}
 	}
 	return nil

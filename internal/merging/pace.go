@@ -5,7 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
@@ -25,13 +25,13 @@ func (t *merge) keepWrittenWords() {
 }
 
 // differOnlyInWeight tells whether two statuses differ at most in the weight and in messages that contain it.
-func differOnlyInWeight(a, b *v1alpha1.MergeJobStatus) bool {
+func differOnlyInWeight(a, b *v1beta1.MergeJobStatus) bool {
 	if (a.Weight == nil) != (b.Weight == nil) {
 		return false
 	}
 	x, y := *a, *b // Shallow copies: deep ones would cost more than the comparison.
 	x.Weight, y.Weight, x.Conditions, y.Conditions = nil, nil, nil, nil
-	weighed := a.Reason == v1alpha1.ReasonNotDue || a.Reason == v1alpha1.ReasonInLine
+	weighed := a.Reason == v1beta1.ReasonNotDue || a.Reason == v1beta1.ReasonInLine
 	if weighed {
 		x.Message, y.Message, x.Summary, y.Summary = "", "", "", ""
 	}
@@ -43,7 +43,7 @@ func differOnlyInWeight(a, b *v1alpha1.MergeJobStatus) bool {
 	})
 }
 
-func withoutWords(st *v1alpha1.MergeJobStatus) {
+func withoutWords(st *v1beta1.MergeJobStatus) {
 	st.Message, st.Summary = "", ""
 	for i := range st.Conditions {
 		st.Conditions[i].Message = ""
@@ -51,11 +51,11 @@ func withoutWords(st *v1alpha1.MergeJobStatus) {
 }
 
 // noticeablePart is the status without its messages, and without a position that is far from the head of the line.
-func noticeablePart(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
+func noticeablePart(st *v1beta1.MergeJobStatus) *v1beta1.MergeJobStatus {
 	c := st.DeepCopy()
 	withoutWords(c)
-	if lacks := st.BlockedBy != nil && st.BlockedBy.Shortfall != "" && st.Reason == v1alpha1.ReasonAsking; lacks {
-		c.BlockedBy = &v1alpha1.MergeBlock{} // People see soon that the head lacks something. The amounts may come later.
+	if lacks := st.BlockedBy != nil && st.BlockedBy.Shortfall != "" && st.Reason == v1beta1.ReasonAsking; lacks {
+		c.BlockedBy = &v1beta1.MergeBlock{} // People see soon that the head lacks something. The amounts may come later.
 	} else {
 		c.BlockedBy = nil
 	}
@@ -66,7 +66,7 @@ func noticeablePart(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
 }
 
 // PaceOf compares the status at the API server with the one that should be there.
-func PaceOf(written, wanted *v1alpha1.MergeJobStatus) statuspace.Pace {
+func PaceOf(written, wanted *v1beta1.MergeJobStatus) statuspace.Pace {
 	switch {
 	case sameStatus(written, wanted):
 		return statuspace.Never
@@ -79,13 +79,13 @@ func PaceOf(written, wanted *v1alpha1.MergeJobStatus) statuspace.Pace {
 }
 
 // decisivePart is the part of a status that must be written at once: what later decisions rely on, and what people wait to see.
-func decisivePart(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
-	c := &v1alpha1.MergeJobStatus{
+func decisivePart(st *v1beta1.MergeJobStatus) *v1beta1.MergeJobStatus {
+	c := &v1beta1.MergeJobStatus{
 		ObservedGeneration: st.ObservedGeneration, Phase: st.Phase, Reason: st.Reason, Pool: st.Pool, Run: st.Run, RunNow: st.RunNow,
 		Failures: st.Failures, RetryTime: st.RetryTime, MergeTime: st.MergeTime, SetAside: st.SetAside,
 		AheadRetryTime: st.AheadRetryTime, TurnTime: st.TurnTime, LastFull: st.LastFull, History: st.History,
 	}
-	if c.Phase == v1alpha1.MergeQueued && st.Run == nil {
+	if c.Phase == v1beta1.MergeQueued && st.Run == nil {
 		c.Reason = ""
 	}
 	return c

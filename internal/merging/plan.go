@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -43,7 +43,7 @@ type Decision struct {
 type JobDecision struct {
 	Job *Job
 	// Status is what the status should be.
-	Status v1alpha1.MergeJobStatus
+	Status v1beta1.MergeJobStatus
 	// ReadStore is true when the next step waits for news of the store.
 	ReadStore bool
 
@@ -83,8 +83,8 @@ type planner struct {
 // facts are what is on record and was observed of one MergeJob, apart from other merges, the configuration and the time.
 type facts struct {
 	job  *Job
-	spec *v1alpha1.MergeJobSpec
-	st   *v1alpha1.MergeJobStatus
+	spec *v1beta1.MergeJobSpec
+	st   *v1beta1.MergeJobStatus
 	// fresh is the last reading of the store, if it was made with the newest full model that is on record now; nil otherwise.
 	fresh *Sighting
 }
@@ -118,7 +118,7 @@ type description struct {
 }
 
 // withReplicas is a spec with one pod where a definition without defaults admitted it without a number.
-func withReplicas(spec v1alpha1.MergeJobSpec) *v1alpha1.MergeJobSpec {
+func withReplicas(spec v1beta1.MergeJobSpec) *v1beta1.MergeJobSpec {
 	spec.MinReplicas, spec.MaxReplicas = max(spec.MinReplicas, 1), max(spec.MaxReplicas, 1)
 	return &spec
 }
@@ -170,11 +170,11 @@ func (t *merge) recordFacts() {
 	object := t.job.Object
 	t.st.ObservedGeneration = object.Generation
 	t.st.Model = mergepod.ModelName(object)
-	t.st.Selector = v1alpha1.LabelMerge + "=" + object.Name
+	t.st.Selector = v1beta1.LabelMerge + "=" + object.Name
 	if tier, known := t.tierInEffect(); known {
 		t.st.Tier = tier.Name
 	}
-	t.st.Profile = v1alpha1.DefaultProfile
+	t.st.Profile = v1beta1.DefaultProfile
 	if t.job.Profile != nil {
 		t.st.Profile = t.job.Profile.Name
 	}
@@ -201,7 +201,7 @@ func (t *merge) recordSighting() {
 	case s.Full == nil:
 		t.st.LastFull = nil
 	case s.Full.Name != nameOf(t.st.LastFull):
-		t.st.LastFull = &v1alpha1.FullModel{
+		t.st.LastFull = &v1beta1.FullModel{
 			// The store's clock may be ahead, and a model from the future would have no age.
 			Name: s.Full.Name, Time: metaTime(earlierOf(s.Full.Time, t.p.now)), LastIncrement: LastMerged(t.st)[s.Full.Name],
 		}
@@ -212,7 +212,7 @@ func (t *merge) recordSighting() {
 	}
 }
 
-func nameOf(full *v1alpha1.FullModel) string {
+func nameOf(full *v1beta1.FullModel) string {
 	if full == nil {
 		return ""
 	}

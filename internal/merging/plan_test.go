@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
@@ -19,7 +19,7 @@ func TestNotDueSaysItsWeight(t *testing.T) {
 	w := newSimulator(t, 12)
 	m := w.add("ctr").full(w, 6*time.Hour+12*time.Minute)
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeWaiting))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeWaiting))
 	g.Expect(m.status().Summary).To(Equal("Waiting (weight 62 < 100)"))
 	g.Expect(m.status().DueTime.Time).To(BeTemporally("==", w.now.Add(3*time.Hour+48*time.Minute)))
 	g.Expect(m.status().Position).To(BeNil())
@@ -27,7 +27,7 @@ func TestNotDueSaysItsWeight(t *testing.T) {
 	w.now = w.now.Add(time.Hour)
 	g.Expect(w.carryOut(w.plan(), unlimited)).To(BeZero(), "the weight alone is no reason to write")
 	w.pass(2*time.Hour + 48*time.Minute)
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning))
 }
 
 func TestHeaviestFirstOneAtATime(t *testing.T) {
@@ -60,7 +60,7 @@ func TestHeaviestFirstOneAtATime(t *testing.T) {
 		g.Expect((n*7)%40).To(Equal(39-i), "in the order of weight")
 	}
 	for _, m := range w.jobs {
-		g.Expect(m.status().History[0].Outcome).To(Equal(v1alpha1.OutcomeMerged))
+		g.Expect(m.status().History[0].Outcome).To(Equal(v1beta1.OutcomeMerged))
 		g.Expect(m.status().Summary).To(Equal("Waiting (no increments)"))
 	}
 }
@@ -71,11 +71,11 @@ func TestHeadIsSticky(t *testing.T) {
 	w.config.Merges.StrictPools = []string{"tideline-merge"}
 	w.add("runs").full(w, 11*time.Hour)
 	w.settle()
-	big := w.add("big", func(s *v1alpha1.MergeJobSpec) { s.MinReplicas, s.MaxReplicas = 3, 3 }).full(w, 11*time.Hour)
+	big := w.add("big", func(s *v1beta1.MergeJobSpec) { s.MinReplicas, s.MaxReplicas = 3, 3 }).full(w, 11*time.Hour)
 	w.settle()
-	g.Expect(big.status().Reason).To(Equal(v1alpha1.ReasonAsking))
+	g.Expect(big.status().Reason).To(Equal(v1beta1.ReasonAsking))
 	heavy := w.add("heavy").full(w, 90*time.Hour)
-	small := w.add("small", func(s *v1alpha1.MergeJobSpec) { s.MinReplicas, s.MaxReplicas = 1, 1 }).full(w, 10*time.Hour)
+	small := w.add("small", func(s *v1beta1.MergeJobSpec) { s.MinReplicas, s.MaxReplicas = 1, 1 }).full(w, 10*time.Hour)
 	w.settle()
 	g.Expect(*big.status().Position).To(Equal(int32(1)), "it stays head")
 	g.Expect(*heavy.status().Position).To(Equal(int32(2)))
@@ -84,7 +84,7 @@ func TestHeadIsSticky(t *testing.T) {
 	w.merge(w.jobs[0])
 	w.settle()
 	g.Expect(w.calls).To(Equal([]string{"runs", "big"}), "then heavy asks, which does not fit beside it")
-	g.Expect(heavy.status().Reason).To(Equal(v1alpha1.ReasonAsking))
+	g.Expect(heavy.status().Reason).To(Equal(v1beta1.ReasonAsking))
 }
 
 func TestMarkerWhilePodsLinger(t *testing.T) {
@@ -97,17 +97,17 @@ func TestMarkerWhilePodsLinger(t *testing.T) {
 	m.store.fulls = append(m.store.fulls, Full{Name: run, Time: w.now})
 	m.look()
 	w.settle()
-	g.Expect(m.status().History[0].Outcome).To(Equal(v1alpha1.OutcomeMerged))
+	g.Expect(m.status().History[0].Outcome).To(Equal(v1beta1.OutcomeMerged))
 	g.Expect(m.status().LastFull.Name).To(Equal(run))
 	g.Expect(m.status().LastFull.LastIncrement).To(Equal("000003"))
 	g.Expect(m.pods).To(BeEmpty(), "lingering pods are stopped")
-	g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning), "the room is the next one's at once")
+	g.Expect(next.status().Phase).To(Equal(v1beta1.MergeRunning), "the room is the next one's at once")
 }
 
 func TestMergeThatTakesLongerThanItsIntervalSaysSo(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 4)
-	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.Schedule.Interval.Duration = 20 * time.Minute }).full(w, time.Hour)
+	m := w.add("a", func(s *v1beta1.MergeJobSpec) { s.Schedule.Interval.Duration = 20 * time.Minute }).full(w, time.Hour)
 	w.settle()
 	w.now = w.now.Add(25 * time.Minute)
 	w.merge(m)
@@ -122,15 +122,15 @@ func TestTimeoutStopsBacksOffAndLetsTheNextPass(t *testing.T) {
 	m, next := w.add("a").full(w, 12*time.Hour), w.add("b").full(w, 11*time.Hour)
 	w.settle()
 	w.pass(2 * time.Hour)
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeTimedOut))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeTimedOut))
 	g.Expect(m.status().RetryTime.Time).To(BeTemporally("==", w.now.Add(time.Minute)))
 	g.Expect(m.pods).To(BeEmpty())
-	g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(next.status().Phase).To(Equal(v1beta1.MergeRunning))
 	w.merge(next)
 	w.settle()
 	first := m.status().History[0].Run
 	w.pass(time.Minute)
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning), "it is tried again")
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning), "it is tried again")
 	g.Expect(m.status().Run.ID).NotTo(Equal(first), "by a run of its own")
 	g.Expect(m.status().Failures).To(Equal(int32(1)))
 }
@@ -149,7 +149,7 @@ func TestPodsThatEndedAreJudgedByALookThatCameAfter(t *testing.T) {
 	g.Expect(d.Jobs[0].Status.Run.Outcome).To(BeEmpty(), "the look says nothing about what pods wrote since")
 	g.Expect(d.Jobs[0].ReadStore).To(BeTrue())
 	w.settle()
-	g.Expect(m.status().History[0].Outcome).To(Equal(v1alpha1.OutcomeMerged))
+	g.Expect(m.status().History[0].Outcome).To(Equal(v1beta1.OutcomeMerged))
 }
 
 func TestLostPodTakesTheAttemptBackAndItAsksAgainFirst(t *testing.T) {
@@ -188,13 +188,13 @@ func TestStartTimeoutAsksAgainAndFailsInTheEnd(t *testing.T) {
 			starting()
 		}
 		w.carryOut(w.plan(), unlimited)
-		g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeStarting))
+		g.Expect(m.status().Phase).To(Equal(v1beta1.MergeStarting))
 		w.now = w.now.Add(5 * time.Minute)
 		w.carryOut(w.plan(), unlimited)
 		g.Expect(m.status().Run.Message).To(ContainSubstring("ImagePullBackOff"))
 	}
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeFailed))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeFailed))
 	g.Expect(m.status().History[0].Attempts).To(Equal(int32(3)))
 }
 
@@ -204,9 +204,9 @@ func TestUnreachableStoreKeepsItsPlaceAndLetsOthersPass(t *testing.T) {
 	busy := w.add("busy").full(w, 20*time.Hour)
 	w.settle()
 	m, next := w.add("a").full(w, 12*time.Hour), w.add("b").full(w, 11*time.Hour)
-	w.add("c", func(s *v1alpha1.MergeJobSpec) { s.MinReplicas = 9 }).full(w, 19*time.Hour) // asks, and does not fit
+	w.add("c", func(s *v1beta1.MergeJobSpec) { s.MinReplicas = 9 }).full(w, 19*time.Hour) // asks, and does not fit
 	w.settle()
-	m.store.trouble = &Trouble{Reason: v1alpha1.ReasonStoreUnreachable, Message: "No answer."}
+	m.store.trouble = &Trouble{Reason: v1beta1.ReasonStoreUnreachable, Message: "No answer."}
 	m.look()
 	w.settle()
 	g.Expect(*m.status().Position).To(Equal(int32(2)), "it keeps its place")
@@ -214,13 +214,13 @@ func TestUnreachableStoreKeepsItsPlaceAndLetsOthersPass(t *testing.T) {
 	w.jobs[3].object.Spec.Suspend = true
 	w.merge(busy)
 	w.settle()
-	g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(next.status().Phase).To(Equal(v1beta1.MergeRunning))
 	g.Expect(*m.status().Position).To(Equal(int32(1)))
 	m.store.trouble = nil
 	m.look()
 	w.merge(next)
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning))
 }
 
 func TestRestartedOperatorWaitsForTheHeadsStore(t *testing.T) {
@@ -254,7 +254,7 @@ func TestNeverFitsIsSetAside(t *testing.T) {
 	g.Expect(huge.status().Summary).To(Equal("Waiting (never fits)"))
 	g.Expect(huge.status().Message).To(ContainSubstring("At most 2 such pods would fit; short of 8 cpu."))
 	g.Expect(huge.status().Position).To(BeNil())
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning), "others pass")
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning), "others pass")
 }
 
 func TestHeadWaitsUntilTheGangOfADeletedMergeIsGone(t *testing.T) {
@@ -268,13 +268,13 @@ func TestHeadWaitsUntilTheGangOfADeletedMergeIsGone(t *testing.T) {
 		"deleted MergeJob has not left the pool yet. Tideline waits for it until 2026-11-22T06:10:00Z at the latest."))
 	w.leaving = nil
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning))
 }
 
 func TestIncrementsBeyondTheLimitAreMergedNextTime(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 4)
-	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.MaxIncrementsPerRun = ptr.To[int32](2) })
+	m := w.add("a", func(s *v1beta1.MergeJobSpec) { s.MaxIncrementsPerRun = ptr.To[int32](2) })
 	w.settle()
 	g.Expect(m.names).To(Equal([]string{"000001", "000002"}), "exactly those counted")
 	g.Expect(m.status().Run.Increments).To(Equal(int32(2)))
@@ -289,18 +289,18 @@ func TestIncrementsBeyondTheLimitAreMergedNextTime(t *testing.T) {
 func TestRunNowIsObeyedOnce(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 4)
-	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.Schedule = nil })
+	m := w.add("a", func(s *v1beta1.MergeJobSpec) { s.Schedule = nil })
 	w.settle()
 	w.merge(m)
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeMerged), "once, without a schedule")
-	m.object.Annotations = map[string]string{v1alpha1.AnnotationRunNow: "x"}
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeMerged), "once, without a schedule")
+	m.object.Annotations = map[string]string{v1beta1.AnnotationRunNow: "x"}
 	w.now = w.now.Add(time.Second)
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning))
 	w.merge(m)
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeMerged))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeMerged))
 	g.Expect(m.status().History).To(HaveLen(2))
 }
 
@@ -311,13 +311,13 @@ func TestSuspendStopsTheRun(t *testing.T) {
 	w.settle()
 	m.object.Spec.Suspend = true
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeSuspended))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeSuspended))
 	g.Expect(m.pods).To(BeEmpty())
 	g.Expect(m.core).To(BeNil())
 	g.Expect(m.list).To(BeNil())
 	m.object.Spec.Suspend = false
 	w.pass(time.Second)
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning))
 }
 
 func TestTierOrdersTheLineAndMakesNoMergeDueEarlier(t *testing.T) {
@@ -325,11 +325,11 @@ func TestTierOrdersTheLineAndMakesNoMergeDueEarlier(t *testing.T) {
 	w := newSimulator(t, 4)
 	w.add("busy").full(w, 50*time.Hour)
 	w.settle()
-	w.add("head", func(s *v1alpha1.MergeJobSpec) { s.MinReplicas = 3 }).full(w, 45*time.Hour)
+	w.add("head", func(s *v1beta1.MergeJobSpec) { s.MinReplicas = 3 }).full(w, 45*time.Hour)
 	w.settle()
 	plain := w.add("plain").full(w, 30*time.Hour)
-	main := w.add("main", func(s *v1alpha1.MergeJobSpec) { s.Tier = "main-traffic" }).full(w, 11*time.Hour)
-	young := w.add("young", func(s *v1alpha1.MergeJobSpec) { s.Tier = "main-traffic" }).full(w, 6*time.Hour)
+	main := w.add("main", func(s *v1beta1.MergeJobSpec) { s.Tier = "main-traffic" }).full(w, 11*time.Hour)
+	young := w.add("young", func(s *v1beta1.MergeJobSpec) { s.Tier = "main-traffic" }).full(w, 6*time.Hour)
 	w.settle()
 	g.Expect(*main.status().Weight).To(Equal(int64(440)))
 	g.Expect(*main.status().Position).To(Equal(int32(2)))
@@ -342,9 +342,9 @@ func TestAnotherTierCountsAtOnceInTheLine(t *testing.T) {
 	w := newSimulator(t, 4)
 	runs := w.add("runs").full(w, 50*time.Hour)
 	w.settle()
-	g.Expect(runs.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(runs.status().Phase).To(Equal(v1beta1.MergeRunning))
 	g.Expect(runs.status().Selector).To(Equal("tideline.io/merge=runs"))
-	w.add("head", func(s *v1alpha1.MergeJobSpec) { s.MinReplicas = 4 }).full(w, 45*time.Hour)
+	w.add("head", func(s *v1beta1.MergeJobSpec) { s.MinReplicas = 4 }).full(w, 45*time.Hour)
 	w.settle()
 	first, second := w.add("first").full(w, 30*time.Hour), w.add("second").full(w, 20*time.Hour)
 	w.settle()
@@ -360,7 +360,7 @@ func TestAnotherTierCountsAtOnceInTheLine(t *testing.T) {
 
 func TestSurplusComesWhenTheCoreRunsWhereItGivesWay(t *testing.T) {
 	g := NewWithT(t)
-	wide := func(s *v1alpha1.MergeJobSpec) { s.MaxReplicas = 6 }
+	wide := func(s *v1beta1.MergeJobSpec) { s.MaxReplicas = 6 }
 	w := newSimulator(t, 4)
 	m := w.add("a", wide).full(w, 12*time.Hour)
 	w.settle()
@@ -392,24 +392,24 @@ func TestRefusedObjectsEndTheRunAndTheLineGoesOn(t *testing.T) {
 	for m.status().Run == nil {
 		w.carryOut(w.plan(), unlimited)
 	}
-	m.problem = &Problem{Reason: v1alpha1.ReasonRejected, Message: "Cannot create pod a-merge-0: no."}
+	m.problem = &Problem{Reason: v1beta1.ReasonRejected, Message: "Cannot create pod a-merge-0: no."}
 	w.carryOut(w.plan(), unlimited)
 	m.problem = nil
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeFailed))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeFailed))
 	g.Expect(m.status().Message).To(ContainSubstring("Cannot create pod"))
-	g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(next.status().Phase).To(Equal(v1beta1.MergeRunning))
 }
 
 func TestRefusedSurplusIsNotAskedForAgain(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 4)
-	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.MaxReplicas = 6 }).full(w, 12*time.Hour)
+	m := w.add("a", func(s *v1beta1.MergeJobSpec) { s.MaxReplicas = 6 }).full(w, 12*time.Hour)
 	w.settle()
 	m.surplus = nil
 	delete(m.pods, 4)
 	delete(m.pods, 5)
-	m.problem = &Problem{Reason: v1alpha1.ReasonQuotaExceeded, Message: "Cannot create pod a-merge-4: exceeded quota."}
+	m.problem = &Problem{Reason: v1beta1.ReasonQuotaExceeded, Message: "Cannot create pod a-merge-4: exceeded quota."}
 	d := w.plan().Jobs[0]
 	g.Expect(d.CreatePods).To(BeEmpty())
 	g.Expect(d.Status.Run.Outcome).To(BeEmpty(), "the core goes on")
@@ -419,11 +419,11 @@ func TestRefusedSurplusIsNotAskedForAgain(t *testing.T) {
 func TestUncountableRequestsStayAway(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 4)
-	m := w.add("a", func(s *v1alpha1.MergeJobSpec) {
+	m := w.add("a", func(s *v1beta1.MergeJobSpec) {
 		s.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("-1")}
 	}).full(w, 12*time.Hour)
 	w.settle()
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonRejected))
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonRejected))
 	g.Expect(m.status().Message).To(HavePrefix("A pod asks for -1 of cpu"))
 }
 
@@ -442,10 +442,10 @@ func TestWhoIsDueAtOnceGainsWeightInTheLine(t *testing.T) {
 	w := newSimulator(t, 4)
 	w.add("busy").full(w, 50*time.Hour)
 	w.settle()
-	w.add("head", func(s *v1alpha1.MergeJobSpec) { s.MinReplicas = 3 }).full(w, 45*time.Hour)
+	w.add("head", func(s *v1beta1.MergeJobSpec) { s.MinReplicas = 3 }).full(w, 45*time.Hour)
 	w.settle()
 	first := w.add("first")
-	once := w.add("once", func(s *v1alpha1.MergeJobSpec) { s.Schedule = nil })
+	once := w.add("once", func(s *v1beta1.MergeJobSpec) { s.Schedule = nil })
 	w.settle()
 	w.now = w.now.Add(5 * time.Hour)
 	d := w.plan()
@@ -463,22 +463,22 @@ func TestWhoIsDueAtOnceGainsWeightInTheLine(t *testing.T) {
 func TestCronIsDueAtItsNextTime(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 4) // 06:00Z
-	m := w.add("a", func(s *v1alpha1.MergeJobSpec) {
-		s.Schedule = &v1alpha1.MergeSchedule{Cron: "0 9 * * *", TimeZone: "Europe/Berlin"}
+	m := w.add("a", func(s *v1beta1.MergeJobSpec) {
+		s.Schedule = &v1beta1.MergeSchedule{Cron: "0 9 * * *", TimeZone: "Europe/Berlin"}
 	}).full(w, 6*time.Hour)
-	never := w.add("b", func(s *v1alpha1.MergeJobSpec) { s.Schedule = &v1alpha1.MergeSchedule{Cron: "0 0 30 2 *"} })
+	never := w.add("b", func(s *v1beta1.MergeJobSpec) { s.Schedule = &v1beta1.MergeSchedule{Cron: "0 0 30 2 *"} })
 	w.settle()
 	g.Expect(m.status().DueTime.Time).To(BeTemporally("==", morning.Add(2*time.Hour)))
 	g.Expect(*m.status().Weight).To(Equal(int64(91)), "22 of 24 hours since the time before")
-	g.Expect(never.status().Reason).To(Equal(v1alpha1.ReasonInvalidSchedule))
+	g.Expect(never.status().Reason).To(Equal(v1beta1.ReasonInvalidSchedule))
 }
 
 func TestNoFullModelIsDueAtOnceWhateverTheThreshold(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 4)
-	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.Threshold = ptr.To[int32](300) })
+	m := w.add("a", func(s *v1beta1.MergeJobSpec) { s.Threshold = ptr.To[int32](300) })
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning))
 }
 
 func TestRunByHandWithNothingToMergeMergesNothingTwice(t *testing.T) {
@@ -488,7 +488,7 @@ func TestRunByHandWithNothingToMergeMergesNothingTwice(t *testing.T) {
 	w.settle()
 	w.merge(m)
 	w.settle()
-	m.object.Annotations = map[string]string{v1alpha1.AnnotationRunNow: "x"}
+	m.object.Annotations = map[string]string{v1beta1.AnnotationRunNow: "x"}
 	w.pass(time.Second)
 	g.Expect(m.status().Run.Increments).To(BeZero())
 	w.merge(m)

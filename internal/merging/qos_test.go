@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
@@ -16,14 +16,14 @@ import (
 func TestTierDecidesOnResources(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 4)
-	m := w.add("a", func(s *v1alpha1.MergeJobSpec) {
+	m := w.add("a", func(s *v1beta1.MergeJobSpec) {
 		s.Tier = "main-traffic"
 		delete(s.Template.Spec.Containers[0].Resources.Requests, corev1.ResourceMemory)
 	}).full(w, 12*time.Hour)
 	w.settle()
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonQoSNotMet))
-	g.Expect(EventsBetween(&v1alpha1.MergeJobStatus{}, m.status())).To(ContainElement(statuspace.Event{
-		Type: "Warning", Reason: v1alpha1.ReasonQoSNotMet, Message: m.status().Message,
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonQoSNotMet))
+	g.Expect(EventsBetween(&v1beta1.MergeJobStatus{}, m.status())).To(ContainElement(statuspace.Event{
+		Type: "Warning", Reason: v1beta1.ReasonQoSNotMet, Message: m.status().Message,
 	}))
 	g.Expect(m.status().Summary).To(Equal("Waiting (QoS not met)"))
 	g.Expect(m.status().Message).To(Equal("spec.template.spec.containers[0].resources.requests[memory]: Required value: tier " +
@@ -33,7 +33,7 @@ func TestTierDecidesOnResources(t *testing.T) {
 	m.object.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("1Gi")
 	m.object.Generation++
 	w.settle()
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging), "with another template it goes on")
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonMerging), "with another template it goes on")
 }
 
 func TestRunThatHasBegunOutlivesAnotherQoS(t *testing.T) {
@@ -44,12 +44,12 @@ func TestRunThatHasBegunOutlivesAnotherQoS(t *testing.T) {
 	w.settle()
 	w.config.Tiers[0].QoS = config.QoSGuaranteed
 	w.settle()
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging))
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonMerging))
 	runs := m.status().DeepCopy()
 	w.merge(m)
 	w.settle()
-	g.Expect(m.status().History[0].Outcome).To(Equal(v1alpha1.OutcomeMerged))
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonQoSNotMet), "the next is held to it")
+	g.Expect(m.status().History[0].Outcome).To(Equal(v1beta1.OutcomeMerged))
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonQoSNotMet), "the next is held to it")
 	g.Expect(EventsBetween(runs, m.status())).To(ContainElement(And(HaveField("Type", "Warning"),
-		HaveField("Reason", v1alpha1.ReasonQoSNotMet))), "which is said")
+		HaveField("Reason", v1beta1.ReasonQoSNotMet))), "which is said")
 }

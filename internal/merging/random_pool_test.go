@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
@@ -60,12 +60,12 @@ func (l *randomPool) breaks(law string, args ...any) {
 // join adds a merge with a random spec.
 func (l *randomPool) join() {
 	l.names++
-	m := l.add(fmt.Sprintf("m%d", l.names), func(s *v1alpha1.MergeJobSpec) {
+	m := l.add(fmt.Sprintf("m%d", l.names), func(s *v1beta1.MergeJobSpec) {
 		s.MinReplicas = 1 + l.c.Int32N(6)
 		s.MaxReplicas = s.MinReplicas + max(l.c.Int32N(4)-1, 0)
 		s.Tier = pick(l, "", "", "main-traffic", "small-traffic", "exploratory")
 		s.Schedule.Interval.Duration = pick(l, 10*time.Hour, time.Hour, 10*time.Minute, 7*time.Minute+13*time.Second)
-		s.Weight = v1alpha1.MergeWeight{PerIncrement: pick[int32](l, 0, 0, 10), Boost: pick[int32](l, 0, 0, 7, 100, 1000)}
+		s.Weight = v1beta1.MergeWeight{PerIncrement: pick[int32](l, 0, 0, 10), Boost: pick[int32](l, 0, 0, 7, 100, 1000)}
 		s.Threshold = ptr.To(pick[int32](l, 100, 100, 50, 130))
 		s.RunTimeoutSeconds, s.StartTimeoutSeconds = ptr.To(pick[int32](l, 7200, 600)), ptr.To(pick[int32](l, 300, 60))
 		s.MaxIncrementsPerRun = ptr.To(pick[int32](l, 5000, 2))
@@ -76,7 +76,7 @@ func (l *randomPool) join() {
 		case 2, 3:
 			s.Schedule.Increments = ptr.To(1 + l.c.Int32N(9))
 		case 4, 5:
-			s.Schedule = &v1alpha1.MergeSchedule{Increments: ptr.To(1 + l.c.Int32N(9))}
+			s.Schedule = &v1beta1.MergeSchedule{Increments: ptr.To(1 + l.c.Int32N(9))}
 		}
 		if l.chance(4) {
 			s.Window, s.MaxIncrementsPerRun = ptr.To(1+l.c.Int32N(6)), nil
@@ -90,9 +90,9 @@ func (l *randomPool) join() {
 	if !l.chance(4) {
 		m.full(l.simulator, time.Duration(l.c.IntN(15))*time.Hour)
 	}
-	for i := range v1alpha1.MergeHistoryLimit * l.c.IntN(5) / 4 {
-		m.object.Status.History = append(m.object.Status.History, v1alpha1.MergeResult{
-			Run: fmt.Sprintf("earlier-%d", i), Outcome: v1alpha1.OutcomeFailed, EndTime: metaTime(l.now),
+	for i := range v1beta1.MergeHistoryLimit * l.c.IntN(5) / 4 {
+		m.object.Status.History = append(m.object.Status.History, v1beta1.MergeResult{
+			Run: fmt.Sprintf("earlier-%d", i), Outcome: v1beta1.OutcomeFailed, EndTime: metaTime(l.now),
 		})
 	}
 	l.models[m] = &model{content: map[string]int{}, windows: m.object.Spec.Window != nil}
@@ -131,7 +131,7 @@ func (l *randomPool) happen() string {
 	case n == 17:
 		what = "refused"
 		if run := m.status().Run; run != nil {
-			m.problem, l.models[m].refused = &Problem{Reason: v1alpha1.ReasonRejected, Message: "No."}, mergepod.AttemptName(run)
+			m.problem, l.models[m].refused = &Problem{Reason: v1beta1.ReasonRejected, Message: "No."}, mergepod.AttemptName(run)
 		}
 	case n == 18:
 		return l.change(m)
@@ -183,7 +183,7 @@ func (l *randomPool) troubleStore(m *merger) string {
 		m.store.trouble = nil
 		return "store is well"
 	}
-	m.store.trouble = &Trouble{Reason: v1alpha1.ReasonStoreUnreachable, Message: "No answer.", Stalled: l.chance(3)}
+	m.store.trouble = &Trouble{Reason: v1beta1.ReasonStoreUnreachable, Message: "No answer.", Stalled: l.chance(3)}
 	return "store in trouble"
 }
 
@@ -295,7 +295,7 @@ func (l *randomPool) edit(m *merger) string {
 		return "window"
 	}
 	l.names++
-	m.object.Annotations = map[string]string{v1alpha1.AnnotationRunNow: strconv.Itoa(l.names)}
+	m.object.Annotations = map[string]string{v1beta1.AnnotationRunNow: strconv.Itoa(l.names)}
 	return "run now"
 }
 
@@ -417,7 +417,7 @@ func (l *randomPool) operate(kills bool) int {
 		}
 	}
 	o := l.observed()
-	before := make([]v1alpha1.MergeJobStatus, len(l.jobs))
+	before := make([]v1beta1.MergeJobStatus, len(l.jobs))
 	for i, m := range l.jobs {
 		before[i] = *m.status().DeepCopy()
 	}

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Rival is another MergeJob of the same model in the same store.
@@ -20,11 +20,11 @@ type Rival struct {
 }
 
 // RivalOf is how others see a MergeJob.
-func RivalOf(job *v1alpha1.MergeJob) Rival {
+func RivalOf(job *v1beta1.MergeJob) Rival {
 	st := &job.Status
 	return Rival{
 		Key: (&Job{Object: job}).Key(), Created: job.CreationTimestamp.Time, Running: st.Run != nil, Reads: st.Weight != nil,
-		Yields: st.Run == nil && st.Reason == v1alpha1.ReasonDuplicateModel,
+		Yields: st.Run == nil && st.Reason == v1beta1.ReasonDuplicateModel,
 	}
 }
 
@@ -45,7 +45,7 @@ func (r Rival) compare(o Rival) int {
 type Contenders struct{ running, first, stay []Rival }
 
 // ContendersOf finds them among the MergeJobs of a place. One that is being deleted is none.
-func ContendersOf(all []v1alpha1.MergeJob) Contenders {
+func ContendersOf(all []v1beta1.MergeJob) Contenders {
 	var c Contenders
 	for i := range all {
 		if all[i].DeletionTimestamp != nil {
@@ -92,7 +92,7 @@ func duplicateModel(t *state) *obstacle {
 			does = "comes first for"
 		}
 		if r.Running || RivalOf(t.job.Object).compare(r) > 0 {
-			return &obstacle{reason: v1alpha1.ReasonDuplicateModel, short: "duplicate model", stalled: true, message: fmt.Sprintf(
+			return &obstacle{reason: v1beta1.ReasonDuplicateModel, short: "duplicate model", stalled: true, message: fmt.Sprintf(
 				"MergeJob %s %s %s, and a prefix holds one model. Delete one of the two, or give each model a prefix of its own.",
 				t.rivalName(r.Key.Namespace, r.Key.Name), does, t.describePlace())}
 		}

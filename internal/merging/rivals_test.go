@@ -12,13 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // contender is a MergeJob of a place, at random.
-func contender(r *rand.Rand, i int) v1alpha1.MergeJob {
+func contender(r *rand.Rand, i int) v1beta1.MergeJob {
 	created := morning.Add(time.Duration(r.IntN(4)) * time.Second)
-	job := v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{
+	job := v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ads", Name: fmt.Sprint("m", i), CreationTimestamp: metav1.NewTime(created),
 	}}
 	if r.IntN(2) == 0 {
@@ -26,9 +26,9 @@ func contender(r *rand.Rand, i int) v1alpha1.MergeJob {
 	}
 	switch r.IntN(4) {
 	case 0:
-		job.Status.Run = &v1alpha1.MergeRun{}
+		job.Status.Run = &v1beta1.MergeRun{}
 	case 1:
-		job.Status.Reason = v1alpha1.ReasonDuplicateModel
+		job.Status.Reason = v1beta1.ReasonDuplicateModel
 	case 2:
 		job.DeletionTimestamp = ptr.To(metav1.NewTime(morning))
 	}
@@ -41,7 +41,7 @@ func TestFewRivalsTellWhatAllTell(t *testing.T) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			g := NewWithT(t)
 			r := rand.New(rand.NewPCG(seed, 7))
-			all := make([]v1alpha1.MergeJob, 1+r.IntN(8))
+			all := make([]v1beta1.MergeJob, 1+r.IntN(8))
 			for i := range all {
 				all[i] = contender(r, i)
 			}

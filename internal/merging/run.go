@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -33,10 +33,10 @@ func (t *merge) advanceRun() {
 		t.clearAttempt()
 	// The marker decides, whatever became of the pods: the merge program writes it last.
 	case s != nil && s.Run == run.ID && s.RunComplete:
-		t.endAttempt(v1alpha1.OutcomeMerged, v1alpha1.ReasonMerged, fmt.Sprintf("Merged %s into full model %s%s.",
+		t.endAttempt(v1beta1.OutcomeMerged, v1beta1.ReasonMerged, fmt.Sprintf("Merged %s into full model %s%s.",
 			count(run.Increments, "increment"), run.ID, t.durationNote()))
 	case t.spec.Suspend:
-		t.endAttempt(v1alpha1.OutcomeSuspended, v1alpha1.ReasonSuspended, "Tideline stopped the run, because spec.suspend is true.")
+		t.endAttempt(v1beta1.OutcomeSuspended, v1beta1.ReasonSuspended, "Tideline stopped the run, because spec.suspend is true.")
 	case run.PlaceTime == nil:
 		t.makeGang()
 	default:
@@ -59,11 +59,11 @@ func (t *state) podBlueprint() mergepod.Blueprint {
 }
 
 // endAttempt records how an attempt ended. Its objects are deleted in a later evaluation, once the status has the outcome.
-func (t *merge) endAttempt(outcome v1alpha1.MergeOutcome, reason, message string) {
+func (t *merge) endAttempt(outcome v1beta1.MergeOutcome, reason, message string) {
 	run, now := t.st.Run, metaTime(t.p.now)
-	if outcome == v1alpha1.OutcomeWithdrawn && t.goesAhead() && reason != v1alpha1.ReasonNeverFits {
+	if outcome == v1beta1.OutcomeWithdrawn && t.goesAhead() && reason != v1beta1.ReasonNeverFits {
 		// Whatever the reason: a run that asked before its turn does not return as one whose turn it was.
-		reason = v1alpha1.ReasonGoingAhead
+		reason = v1beta1.ReasonGoingAhead
 		if run.ByHand {
 			t.st.RunNow = "" // The annotation counts again.
 		}
@@ -73,30 +73,30 @@ func (t *merge) endAttempt(outcome v1alpha1.MergeOutcome, reason, message string
 	t.d = JobDecision{Blueprint: t.d.Blueprint, ReadStore: t.d.ReadStore, OOMKills: t.d.OOMKills}
 	run.Outcome, run.EndTime, run.Message, run.Reason = outcome, &now, message, reason
 	// The run itself goes on after a withdrawn attempt, and keeps its time in the line.
-	if outcome == v1alpha1.OutcomeWithdrawn {
+	if outcome == v1beta1.OutcomeWithdrawn {
 		return
 	}
 	t.st.QueueTime = nil
-	result := v1alpha1.MergeResult{
+	result := v1beta1.MergeResult{
 		Run: run.ID, Outcome: outcome, StartTime: run.RunTime, EndTime: now, Attempts: run.Attempt, Increments: run.Increments,
 		LastIncrement: run.LastIncrement, Message: message,
 	}
-	t.st.History = append([]v1alpha1.MergeResult{result}, t.st.History...)
-	if len(t.st.History) > v1alpha1.MergeHistoryLimit {
-		t.st.History = t.st.History[:v1alpha1.MergeHistoryLimit]
+	t.st.History = append([]v1beta1.MergeResult{result}, t.st.History...)
+	if len(t.st.History) > v1beta1.MergeHistoryLimit {
+		t.st.History = t.st.History[:v1beta1.MergeHistoryLimit]
 	}
 	switch outcome { //nolint:exhaustive // a run that was suspended neither failed nor merged
-	case v1alpha1.OutcomeMerged:
+	case v1beta1.OutcomeMerged:
 		t.st.Failures, t.st.RetryTime, t.st.MergeTime, t.st.SetAside = 0, nil, &now, nil
-		t.st.LastFull = &v1alpha1.FullModel{Name: run.ID, Time: now, LastIncrement: run.LastIncrement}
+		t.st.LastFull = &v1beta1.FullModel{Name: run.ID, Time: now, LastIncrement: run.LastIncrement}
 		t.st.Increments = max(t.st.Increments-run.Increments, 0)
 		if t.spec.Window != nil {
 			t.st.Increments = 0 // Of those in the window, only a reading tells which waited. It follows at once.
 		}
 		// The last reading counted the increments that are merged now.
 		t.fresh, t.d.ReadStore = nil, true
-	case v1alpha1.OutcomeFailed, v1alpha1.OutcomeTimedOut:
-		first := time.Duration(ptr.Deref(t.spec.BackoffSeconds, v1alpha1.DefaultBackoffSeconds)) * time.Second
+	case v1beta1.OutcomeFailed, v1beta1.OutcomeTimedOut:
+		first := time.Duration(ptr.Deref(t.spec.BackoffSeconds, v1beta1.DefaultBackoffSeconds)) * time.Second
 		backoff := first << min(t.st.Failures, maxBackoffDoublings)
 		t.st.Failures++
 		t.st.RetryTime = timePointer(t.p.now.Add(backoff))
@@ -125,9 +125,9 @@ func (t *merge) closeRun(dropped bool) {
 	switch s := t.job.Store; {
 	case dropped && s != nil && s.Run == t.st.Run.ID && s.RunComplete:
 		// Volcano placed its pods just before Tideline deleted them, and they merged within their grace period.
-		t.endAttempt(v1alpha1.OutcomeMerged, v1alpha1.ReasonMerged, "The full model was complete when Tideline took the attempt back.")
+		t.endAttempt(v1beta1.OutcomeMerged, v1beta1.ReasonMerged, "The full model was complete when Tideline took the attempt back.")
 	case t.isWithdrawn() && t.spec.Suspend:
-		t.endAttempt(v1alpha1.OutcomeSuspended, v1alpha1.ReasonSuspended, "Tideline stopped the run, because spec.suspend is true.")
+		t.endAttempt(v1beta1.OutcomeSuspended, v1beta1.ReasonSuspended, "Tideline stopped the run, because spec.suspend is true.")
 	case dropped:
 		// Only a reading of the store after the end of the pods shows whether they completed the full model.
 		if read := t.ensureStoreRead(); read && s.Trouble == nil && t.job.List == nil {
@@ -142,7 +142,7 @@ func (t *merge) closeRun(dropped bool) {
 // as they are then.
 func (t *facts) startsAnew() bool {
 	return t.isWithdrawn() && slices.Contains([]string{
-		v1alpha1.ReasonNeverFits, v1alpha1.ReasonNotPlaced, v1alpha1.ReasonGoingAhead,
+		v1beta1.ReasonNeverFits, v1beta1.ReasonNotPlaced, v1beta1.ReasonGoingAhead,
 	}, t.st.Run.Reason)
 }
 
@@ -175,13 +175,13 @@ func (t *merge) makeGang() {
 		return
 	}
 	if run.Template != t.templateHash() {
-		t.endAttempt(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, "The template or the number of replicas changed. "+
+		t.endAttempt(v1beta1.OutcomeWithdrawn, v1beta1.ReasonAsking, "The template or the number of replicas changed. "+
 			"Tideline takes the attempt back, and the run asks again with the new values.")
 		return
 	}
 	if t.job.Verdict.Never != nil {
 		// The Queue or the nodes changed, or the arbiter judged late. Other merges pass meanwhile.
-		t.endAttempt(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonNeverFits, neverFits(t.state).message)
+		t.endAttempt(v1beta1.OutcomeWithdrawn, v1beta1.ReasonNeverFits, neverFits(t.state).message)
 		return
 	}
 	if over := t.endVainAttempt(); over {
@@ -219,7 +219,7 @@ func (t *merge) makeGang() {
 	}
 	switch {
 	case broken != "":
-		t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonMergeFailed, broken)
+		t.endAttempt(v1beta1.OutcomeFailed, v1beta1.ReasonMergeFailed, broken)
 	case placed == run.MinReplicas:
 		run.PlaceTime, t.st.SetAside, t.st.AheadRetryTime = timePointer(t.p.now), nil, nil
 		run.ExpectedEndTime = timePointer(t.p.now.Add(t.usualRun()))
@@ -265,7 +265,7 @@ func (t *merge) ensureList() (ready bool) {
 		return true
 	}
 	if s := t.job.Store; s != nil && s.Trouble != nil {
-		t.endAttempt(v1alpha1.OutcomeWithdrawn, s.Trouble.Reason, s.Trouble.Message)
+		t.endAttempt(v1beta1.OutcomeWithdrawn, s.Trouble.Reason, s.Trouble.Message)
 		return false
 	}
 	// The status has the number of increments, not their names, which an operator that has just started lacks. A list by an earlier
@@ -280,7 +280,7 @@ func (t *merge) ensureList() (ready bool) {
 	}
 	list, n, err := CutList(t.fresh.Increments.List, last)
 	if err != nil {
-		t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonStoreUnreachable, err.Error())
+		t.endAttempt(v1beta1.OutcomeFailed, v1beta1.ReasonStoreUnreachable, err.Error())
 		return false
 	}
 	if base := t.baseOfRun(); int32(n) != run.Increments || base != run.Base || last != run.LastIncrement {
@@ -300,7 +300,7 @@ func (t *merge) ensureList() (ready bool) {
 // that begins now shows the result. That is so once all pods of the core have succeeded; after they ran, once one of them
 // failed, is leaving or is gone, or the time of the run is up. If the status records the end of the attempt, all its pods must
 // have ended.
-func IsOver(job *v1alpha1.MergeJob, tiers config.Tiers, pods []podstate.Worker, now time.Time) bool {
+func IsOver(job *v1beta1.MergeJob, tiers config.Tiers, pods []podstate.Worker, now time.Time) bool {
 	run := job.Status.Run
 	if run.Outcome != "" {
 		return !slices.ContainsFunc(pods, func(w podstate.Worker) bool { return !w.HasEnded() })
@@ -328,8 +328,8 @@ func isLeaving(w *podstate.Worker) bool {
 }
 
 // runTimeout is how long a run of the job may take. byTier tells whether the tier allows less than the job asks for.
-func runTimeout(spec *v1alpha1.MergeJobSpec, tier config.Tier) (limit time.Duration, byTier bool) {
-	limit = time.Duration(ptr.Deref(spec.RunTimeoutSeconds, v1alpha1.DefaultRunTimeoutSeconds)) * time.Second
+func runTimeout(spec *v1beta1.MergeJobSpec, tier config.Tier) (limit time.Duration, byTier bool) {
+	limit = time.Duration(ptr.Deref(spec.RunTimeoutSeconds, v1beta1.DefaultRunTimeoutSeconds)) * time.Second
 	if most := tier.LongestRun(); most > 0 && most < limit {
 		return most, true
 	}
@@ -358,12 +358,12 @@ func (t *merge) endIfRefused() (ended bool) {
 		t.p.wakeAt(last)
 		return false
 	}
-	t.endAttempt(v1alpha1.OutcomeFailed, p.Reason, p.Message)
+	t.endAttempt(v1beta1.OutcomeFailed, p.Reason, p.Message)
 	return true
 }
 
 func (t *facts) startTimeout() time.Duration {
-	return time.Duration(ptr.Deref(t.spec.StartTimeoutSeconds, v1alpha1.DefaultStartTimeoutSeconds)) * time.Second
+	return time.Duration(ptr.Deref(t.spec.StartTimeoutSeconds, v1beta1.DefaultStartTimeoutSeconds)) * time.Second
 }
 
 func (t *facts) attemptName() string { return mergepod.AttemptName(t.st.Run) }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // fill gives each field a value.
@@ -74,12 +74,12 @@ func eachChange(v reflect.Value, path string, check func(path string)) {
 func TestSameStatusIsDeepEquality(t *testing.T) {
 	g := NewWithT(t)
 	for name, wants := range map[string]func(reflect.Value){"all set": fill, "all empty": func(reflect.Value) {}} {
-		var a v1alpha1.MergeJobStatus
+		var a v1beta1.MergeJobStatus
 		wants(reflect.ValueOf(&a).Elem())
 		b := a.DeepCopy()
 		g.Expect(looksSame(&a, b)).To(BeTrue(), "%s: not slow", name)
 	}
-	var a v1alpha1.MergeJobStatus
+	var a v1beta1.MergeJobStatus
 	fill(reflect.ValueOf(&a).Elem())
 	b, changes := a.DeepCopy(), 0
 	eachChange(reflect.ValueOf(b).Elem(), "status", func(path string) {
@@ -94,6 +94,6 @@ func TestSameStatusIsDeepEquality(t *testing.T) {
 	elsewhere := metav1.NewTime(morning.In(time.FixedZone("", 3600)))
 	b.LastFull.Time, b.Run.AskTime, b.DueTime = elsewhere, elsewhere, &elsewhere
 	g.Expect(looksSame(&a, b)).To(BeTrue(), "times in another zone are the same")
-	a.History, b.History = nil, []v1alpha1.MergeResult{}
+	a.History, b.History = nil, []v1beta1.MergeResult{}
 	g.Expect(sameStatus(&a, b)).To(BeTrue())
 }

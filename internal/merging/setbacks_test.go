@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
@@ -17,7 +17,7 @@ func TestUnreadableStoreDoesNotBlockAModel(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 8)
 	first := w.add("a").full(w, 12*time.Hour)
-	first.store.trouble = &Trouble{Reason: v1alpha1.ReasonStoreForbidden, Message: "No."}
+	first.store.trouble = &Trouble{Reason: v1beta1.ReasonStoreForbidden, Message: "No."}
 	w.settle()
 	w.now = w.now.Add(time.Minute)
 	second := w.add("b").full(w, 12*time.Hour)
@@ -28,8 +28,8 @@ func TestUnreadableStoreDoesNotBlockAModel(t *testing.T) {
 		}
 		w.settle()
 	}
-	g.Expect(second.status().Phase).To(Equal(v1alpha1.MergeRunning))
-	g.Expect(first.status().Reason).To(Equal(v1alpha1.ReasonDuplicateModel))
+	g.Expect(second.status().Phase).To(Equal(v1beta1.MergeRunning))
+	g.Expect(first.status().Reason).To(Equal(v1beta1.ReasonDuplicateModel))
 }
 
 func TestMarkerCountsAlsoWhenAPodFailsOrIsLostOrTimeIsUp(t *testing.T) {
@@ -50,7 +50,7 @@ func TestMarkerCountsAlsoWhenAPodFailsOrIsLostOrTimeIsUp(t *testing.T) {
 			g.Expect(d.Jobs[0].ReadStore).To(BeTrue())
 			g.Expect(d.Jobs[0].Status.Run.Outcome).To(BeEmpty(), "nothing is judged before a look")
 			w.settle()
-			g.Expect(m.status().History[0].Outcome).To(Equal(v1alpha1.OutcomeMerged))
+			g.Expect(m.status().History[0].Outcome).To(Equal(v1beta1.OutcomeMerged))
 		})
 	}
 }
@@ -63,14 +63,14 @@ func TestARunThatLosesPodsAgainAndAgainLetsOthersPass(t *testing.T) {
 	for range 2 {
 		delete(m.pods, 0)
 		w.settle()
-		g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning), "it is the first again")
+		g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning), "it is the first again")
 	}
 	delete(m.pods, 0)
 	next := w.add("b").full(w, 12*time.Hour)
 	w.settle()
 	g.Expect(m.status().History[0].Message).To(HavePrefix("Pod a-merge-0 was deleted. 3 attempts of the run have lost a pod"))
 	g.Expect(m.status().RetryTime).NotTo(BeNil())
-	g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(next.status().Phase).To(Equal(v1beta1.MergeRunning))
 }
 
 func TestWhatIsRefusedForAWhileIsSaidAndThenEndsTheRun(t *testing.T) {
@@ -78,12 +78,12 @@ func TestWhatIsRefusedForAWhileIsSaidAndThenEndsTheRun(t *testing.T) {
 	w := newSimulator(t, 0)
 	m := w.add("a").full(w, 12*time.Hour)
 	w.settle()
-	m.problem = &Problem{Reason: v1alpha1.ReasonAPIError, Message: "Cannot create pod a-merge-0: no account.", Since: w.now}
+	m.problem = &Problem{Reason: v1beta1.ReasonAPIError, Message: "Cannot create pod a-merge-0: no account.", Since: w.now}
 	w.settle()
 	g.Expect(m.status().Message).To(HaveSuffix("Cannot create pod a-merge-0: no account."))
 	g.Expect(w.plan().RequeueAfter).To(Equal(5 * time.Minute))
 	w.pass(5 * time.Minute)
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeFailed))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeFailed))
 	g.Expect(m.status().History[0].Message).To(Equal("Cannot create pod a-merge-0: no account."))
 }
 
@@ -93,7 +93,7 @@ func TestHeadWithoutItsListLetsTheNextPassWhileItsStoreIsDown(t *testing.T) {
 	m, next := w.add("a").full(w, 50*time.Hour), w.add("b").full(w, 12*time.Hour)
 	w.settle()
 	m.list = nil
-	m.store.trouble = &Trouble{Reason: v1alpha1.ReasonStoreUnreachable, Message: "No answer."}
+	m.store.trouble = &Trouble{Reason: v1beta1.ReasonStoreUnreachable, Message: "No answer."}
 	m.look()
 	w.settle()
 	g.Expect(asks(next.status().Run)).To(BeTrue())
@@ -103,13 +103,13 @@ func TestHeadWithoutItsListLetsTheNextPassWhileItsStoreIsDown(t *testing.T) {
 	w.settle()
 	w.merge(next)
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning), "it has kept its place")
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning), "it has kept its place")
 }
 
 func TestATemplateThatChangesIsAskedForAnew(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 0)
-	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.MaxReplicas = 6 }).full(w, 12*time.Hour)
+	m := w.add("a", func(s *v1beta1.MergeJobSpec) { s.MaxReplicas = 6 }).full(w, 12*time.Hour)
 	w.settle()
 	m.object.Spec.Template.Spec.Containers[0].Image = "merge:2"
 	m.object.Generation++
@@ -133,12 +133,12 @@ func TestARunByHandWaitsForIncrementsWhereNoneIsOnRecord(t *testing.T) {
 	m := w.add("a")
 	m.store.increments = nil
 	w.settle()
-	m.object.Annotations = map[string]string{v1alpha1.AnnotationRunNow: "1"}
+	m.object.Annotations = map[string]string{v1beta1.AnnotationRunNow: "1"}
 	w.settle()
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNoIncrements))
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonNoIncrements))
 	m.store.increments = []string{"000001"}
 	w.settle()
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNoIncrements), "the store was not read since")
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonNoIncrements), "the store was not read since")
 	m.look()
 	w.settle()
 	g.Expect(m.status().Run.Increments).To(Equal(int32(1)))
@@ -163,13 +163,13 @@ func TestAMergeThatWasSetAsideBeginsAnewWhenItsSpecFits(t *testing.T) {
 	w.settle()
 	m.verdict = capacity.Verdict{Never: &capacity.Answer{}}
 	w.settle()
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNeverFits))
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonNeverFits))
 	g.Expect(m.status().Run).To(BeNil())
 	m.verdict, w.room = capacity.Verdict{}, 2
 	m.object.Spec.MinReplicas, m.object.Spec.MaxReplicas = 2, 2
 	m.object.Generation++
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning))
 }
 
 func TestDuplicateModel(t *testing.T) {
@@ -181,8 +181,8 @@ func TestDuplicateModel(t *testing.T) {
 		first.rivals, second.rivals = []Rival{RivalOf(second.object)}, []Rival{RivalOf(first.object)}
 		w.settle()
 	}
-	g.Expect(first.status().Phase).To(Equal(v1alpha1.MergeRunning))
-	g.Expect(second.status().Reason).To(Equal(v1alpha1.ReasonDuplicateModel))
+	g.Expect(first.status().Phase).To(Equal(v1beta1.MergeRunning))
+	g.Expect(second.status().Reason).To(Equal(v1beta1.ReasonDuplicateModel))
 	g.Expect(second.status().Message).To(Equal(`MergeJob a already merges prefix "b" of bucket "models", and a prefix holds ` +
 		`one model. Delete one of the two, or give each model a prefix of its own.`))
 	second.rivals, second.strangers = nil, make([]Leftover, 4)
@@ -190,23 +190,23 @@ func TestDuplicateModel(t *testing.T) {
 		second.strangers[i].Gone = w.now
 	}
 	w.settle()
-	g.Expect(second.status().Reason).To(Equal(v1alpha1.ReasonPredecessorLeaving), "pods of the first may still write")
+	g.Expect(second.status().Reason).To(Equal(v1beta1.ReasonPredecessorLeaving), "pods of the first may still write")
 	second.strangers = nil
 	w.settle()
-	g.Expect(second.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(second.status().Phase).To(Equal(v1beta1.MergeRunning))
 }
 
 func TestMarkerWithoutModelFails(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 4)
-	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.BackoffSeconds = ptr.To[int32](3600) }).full(w, 12*time.Hour)
+	m := w.add("a", func(s *v1beta1.MergeJobSpec) { s.BackoffSeconds = ptr.To[int32](3600) }).full(w, 12*time.Hour)
 	w.settle()
 	m.store.hollow = m.status().Run.ID
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning), "pods that run may write it yet")
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning), "pods that run may write it yet")
 	w.exit(m)
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeFailed))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeFailed))
 	g.Expect(m.status().History[0].Message).To(Equal("All pods ended with exit code 0, but full/" + m.store.hollow +
 		"/ contains only _SUCCESS. The merge program must write the full model there (TIDELINE_OUTPUT_PATH), and the marker last."))
 	g.Expect(m.status().LastFull.Name).To(Equal("base"))
@@ -222,11 +222,11 @@ func TestExitWithoutMarkerFails(t *testing.T) {
 	w.settle()
 	w.exit(m)
 	w.settle()
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeFailed))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeFailed))
 	g.Expect(m.status().History[0].Message).To(ContainSubstring("there is no _SUCCESS in full/"))
 	g.Expect(m.pods).To(HaveLen(4), "pods that ended keep their logs until the next run")
 	w.pass(time.Minute)
-	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(m.status().Phase).To(Equal(v1beta1.MergeRunning))
 	w.exit(m)
 	w.settle()
 	g.Expect(m.status().RetryTime.Time).To(BeTemporally("==", w.now.Add(2*time.Minute)), "the back-off doubles")
@@ -235,8 +235,8 @@ func TestExitWithoutMarkerFails(t *testing.T) {
 func TestSurplusThatCouldNotBeMadeAtOnceIsMadeLater(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 6)
-	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.MaxReplicas = 6 }).full(w, 12*time.Hour)
-	m.problem = &Problem{Reason: v1alpha1.ReasonAPIError, Message: "Later.", Since: w.now}
+	m := w.add("a", func(s *v1beta1.MergeJobSpec) { s.MaxReplicas = 6 }).full(w, 12*time.Hour)
+	m.problem = &Problem{Reason: v1beta1.ReasonAPIError, Message: "Later.", Since: w.now}
 	w.settle()
 	g.Expect(m.pods).To(HaveLen(6))
 	g.Expect(m.status().Message).NotTo(ContainSubstring("Later."))

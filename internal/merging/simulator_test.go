@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -54,7 +54,7 @@ type simulator struct {
 // merger is one MergeJob with all that belongs to it.
 type merger struct {
 	world         *simulator
-	object        *v1alpha1.MergeJob
+	object        *v1beta1.MergeJob
 	pods          map[int32]*podstate.Worker
 	core, surplus *gang.State
 	list          *List
@@ -62,7 +62,7 @@ type merger struct {
 	store         store
 	sighting      *Sighting
 	problem       *Problem
-	profile       *v1alpha1.ResourceQuotaProfile
+	profile       *v1beta1.ResourceQuotaProfile
 	history       *sizing.History
 	past          Past
 	verdict       capacity.Verdict
@@ -93,20 +93,20 @@ func newSimulator(t *testing.T, room int) *simulator {
 }
 
 // add adds a merge of 4 pods that is due every 10 hours, with 3 increments in its store and no full model.
-func (w *simulator) add(name string, change ...func(*v1alpha1.MergeJobSpec)) *merger {
+func (w *simulator) add(name string, change ...func(*v1beta1.MergeJobSpec)) *merger {
 	m := &merger{
 		world: w,
-		object: &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{
+		object: &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ads", Name: name, UID: w.uid(), Generation: 1, CreationTimestamp: metav1.NewTime(w.now),
 		}},
 		pods:  map[int32]*podstate.Worker{},
 		store: store{increments: []string{"000001", "000002", "000003"}},
 	}
-	m.object.Spec = v1alpha1.MergeJobSpec{
+	m.object.Spec = v1beta1.MergeJobSpec{
 		Pool: "tideline-merge", MinReplicas: 4, MaxReplicas: 4,
-		Schedule: &v1alpha1.MergeSchedule{Interval: &metav1.Duration{Duration: 10 * time.Hour}},
-		Store: v1alpha1.ModelStore{
-			Type: v1alpha1.StoreS3, S3: &v1alpha1.S3Store{Bucket: "models"}, Prefix: name, Increments: "inc/", Full: "full/",
+		Schedule: &v1beta1.MergeSchedule{Interval: &metav1.Duration{Duration: 10 * time.Hour}},
+		Store: v1beta1.ModelStore{
+			Type: v1beta1.StoreS3, S3: &v1beta1.S3Store{Bucket: "models"}, Prefix: name, Increments: "inc/", Full: "full/",
 			CompletionMarker: "_SUCCESS",
 		},
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
@@ -128,13 +128,13 @@ func (m *merger) full(w *simulator, age time.Duration) *merger {
 	return m
 }
 
-func (m *merger) status() *v1alpha1.MergeJobStatus { return &m.object.Status }
+func (m *merger) status() *v1beta1.MergeJobStatus { return &m.object.Status }
 
 // look reads the store, as the observer does.
 func (m *merger) look() {
 	s := &Sighting{
 		Known: nameOf(m.status().LastFull), Hollow: m.store.hollow, Generation: m.object.Generation,
-		RunNow: m.object.Annotations[v1alpha1.AnnotationRunNow],
+		RunNow: m.object.Annotations[v1beta1.AnnotationRunNow],
 	}
 	defer func() { m.sighting = s }()
 	run := m.status().Run
@@ -442,7 +442,7 @@ func (w *simulator) pass(d time.Duration) {
 func (w *simulator) running() []*merger {
 	var all []*merger
 	for _, m := range w.jobs {
-		if m.status().Phase == v1alpha1.MergeRunning {
+		if m.status().Phase == v1beta1.MergeRunning {
 			all = append(all, m)
 		}
 	}

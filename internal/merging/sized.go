@@ -3,7 +3,7 @@ package merging
 import (
 	"fmt"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
@@ -11,7 +11,7 @@ import (
 )
 
 // sizeAttempt computes the requests of the attempt that asks, from what earlier pods of the job used.
-func (t *state) sizeAttempt() *v1alpha1.SizingStatus {
+func (t *state) sizeAttempt() *v1beta1.SizingStatus {
 	if t.job.History == nil {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (t *merge) withdrawIfStarved(w *podstate.Worker) (withdrawn bool) {
 		return false
 	}
 	sizing.NoteOOM(t.st.Sizing, part, t.p.now)
-	t.endAttempt(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, fmt.Sprintf("Pod %s ran out of memory with a "+
+	t.endAttempt(v1beta1.OutcomeWithdrawn, v1beta1.ReasonAsking, fmt.Sprintf("Pod %s ran out of memory with a "+
 		"smaller limit than its template asks for. Tideline takes the attempt back, and the run asks again with the full amount.",
 		mergepod.PodName(t.job.Object.Name, w.Index)))
 	return true

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -24,7 +24,7 @@ func (t *description) writeWords(line []*merge) {
 	case t.isWithdrawn() && t.job.Verdict.Never != nil:
 		t.obstacle = neverFits(t.state)
 		t.sayObstacle()
-	case run != nil && run.Outcome != "" && run.Outcome != v1alpha1.OutcomeWithdrawn:
+	case run != nil && run.Outcome != "" && run.Outcome != v1beta1.OutcomeWithdrawn:
 		t.sayStopping()
 	case run != nil && run.RunTime != nil && run.Outcome == "":
 		t.sayRunning()
@@ -43,7 +43,7 @@ func (t *description) sayObstacle() {
 	t.st.Phase = o.phase
 	summary := o.short
 	if o.phase == "" {
-		t.st.Phase, summary = v1alpha1.MergeWaiting, fmt.Sprintf("%s (%s)", v1alpha1.MergeWaiting, o.short)
+		t.st.Phase, summary = v1beta1.MergeWaiting, fmt.Sprintf("%s (%s)", v1beta1.MergeWaiting, o.short)
 	}
 	t.held = o
 	t.setMessage(summary, o.reason, o.message)
@@ -51,7 +51,7 @@ func (t *description) sayObstacle() {
 
 // sayQueued gives the position in the line, and what its head lacks.
 func (t *description) sayQueued(line []*merge) {
-	t.st.Phase = v1alpha1.MergeQueued
+	t.st.Phase = v1beta1.MergeQueued
 	head, lacks := t.merge, ""
 	if len(line) > 0 {
 		head = line[0]
@@ -63,15 +63,15 @@ func (t *description) sayQueued(line []*merge) {
 	}
 	switch {
 	case t.goesAhead():
-		t.sayProgress("Queued (going ahead)", v1alpha1.ReasonGoingAhead, fmt.Sprintf("%s of %s wait to be placed together.%s %s",
+		t.sayProgress("Queued (going ahead)", v1beta1.ReasonGoingAhead, fmt.Sprintf("%s of %s wait to be placed together.%s %s",
 			count(t.st.Run.MinReplicas, "pod"), t.podRequests(), t.aheadNote(), t.whyUnplaced()))
 	case t.isAsking():
-		t.st.BlockedBy = &v1alpha1.MergeBlock{Shortfall: clip(head.shortfall(), messageLimit)}
-		t.sayProgress("Queued (asking)", v1alpha1.ReasonAsking, fmt.Sprintf("First of %d in the line of pool %s. %s of %s wait "+
+		t.st.BlockedBy = &v1beta1.MergeBlock{Shortfall: clip(head.shortfall(), messageLimit)}
+		t.sayProgress("Queued (asking)", v1beta1.ReasonAsking, fmt.Sprintf("First of %d in the line of pool %s. %s of %s wait "+
 			"to be placed together. %s", len(line), t.st.Pool, count(t.st.Run.MinReplicas, "pod"), t.podRequests(), lacks)+
 			t.describeAhead()+t.describeOverdue(t.p.o.Leaving, "gang")+t.describeOverdue(t.job.Strangers, "pod"))
 	case t.position == 0:
-		t.sayProgress("Queued (taken back)", v1alpha1.ReasonStopping, t.st.Run.Message+t.lingeringPod())
+		t.sayProgress("Queued (taken back)", v1beta1.ReasonStopping, t.st.Run.Message+t.lingeringPod())
 	default:
 		t.sayInLine(head, len(line))
 	}
@@ -92,7 +92,7 @@ func (t *description) sayInLine(head *merge, length int) {
 		if key.Namespace == t.job.Object.Namespace {
 			name = key.Name
 		}
-		t.st.BlockedBy = &v1alpha1.MergeBlock{Head: ptr.To(v1alpha1.RefTo(key)), Shortfall: clip(head.shortfall(), messageLimit)}
+		t.st.BlockedBy = &v1beta1.MergeBlock{Head: ptr.To(v1beta1.RefTo(key)), Shortfall: clip(head.shortfall(), messageLimit)}
 		message += fmt.Sprintf(". %s asks for its place now; one merge of a pool asks at a time.", name)
 	case t.p.whyClosed() != nil:
 		message += ". " + t.p.whyClosed().message
@@ -108,7 +108,7 @@ func (t *description) sayInLine(head *merge, length int) {
 		message += " Other merges go first, because Volcano did not place this one when it last asked. " + t.st.SetAside.Message
 	}
 	message += t.hollowNote() + t.slowScheduleNote()
-	t.sayProgress(fmt.Sprintf("Queued (%d of %d)", t.position, length), v1alpha1.ReasonInLine, message)
+	t.sayProgress(fmt.Sprintf("Queued (%d of %d)", t.position, length), v1beta1.ReasonInLine, message)
 }
 
 // shortfall is what the gang lacks, in figures; empty if it lacks nothing by Tideline's count.
@@ -143,15 +143,15 @@ func (t *state) whyUnplaced() string {
 
 func (t *description) sayStarting() {
 	run := t.st.Run
-	t.st.Phase = v1alpha1.MergeStarting
+	t.st.Phase = v1beta1.MergeStarting
 	n := t.countRunning()
-	t.sayProgress(fmt.Sprintf("Starting (%d/%d)", n, run.MinReplicas), v1alpha1.ReasonStarting, fmt.Sprintf(
+	t.sayProgress(fmt.Sprintf("Starting (%d/%d)", n, run.MinReplicas), v1beta1.ReasonStarting, fmt.Sprintf(
 		"All %s are placed; %d of them run.", count(run.MinReplicas, "pod"), n)+t.aheadNote()+t.describeOverdue(t.job.Strangers, "pod"))
 }
 
 func (t *description) sayRunning() {
 	run := t.st.Run
-	t.st.Phase = v1alpha1.MergeRunning
+	t.st.Phase = v1beta1.MergeRunning
 	base := "no full model"
 	if run.Base != "" {
 		base = "full model " + run.Base
@@ -168,7 +168,7 @@ func (t *description) sayRunning() {
 	case t.job.Problem.IsFinal():
 		message += " It continues without its surplus: " + t.job.Problem.Message
 	}
-	t.sayProgress(fmt.Sprintf("Running (%d/%d)", t.countRunning(), run.MaxReplicas), v1alpha1.ReasonMerging, message)
+	t.sayProgress(fmt.Sprintf("Running (%d/%d)", t.countRunning(), run.MaxReplicas), v1beta1.ReasonMerging, message)
 }
 
 func (t *facts) countRunning() int32 {
@@ -185,14 +185,14 @@ func (t *facts) countRunning() int32 {
 func (t *description) sayStopping() {
 	run := t.st.Run
 	switch run.Outcome {
-	case v1alpha1.OutcomeMerged:
-		t.st.Phase = v1alpha1.MergeMerged
-	case v1alpha1.OutcomeTimedOut:
-		t.st.Phase = v1alpha1.MergeTimedOut
-	case v1alpha1.OutcomeSuspended:
-		t.st.Phase = v1alpha1.MergeSuspended
+	case v1beta1.OutcomeMerged:
+		t.st.Phase = v1beta1.MergeMerged
+	case v1beta1.OutcomeTimedOut:
+		t.st.Phase = v1beta1.MergeTimedOut
+	case v1beta1.OutcomeSuspended:
+		t.st.Phase = v1beta1.MergeSuspended
 	default:
-		t.st.Phase = v1alpha1.MergeFailed
+		t.st.Phase = v1beta1.MergeFailed
 	}
 	t.sayProgress(string(t.st.Phase), run.Reason, run.Message+t.lingeringPod())
 }

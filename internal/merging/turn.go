@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/quota/admission"
@@ -41,7 +41,7 @@ const (
 // ClaimantOf is what a merge claims of the room that its profile's caps leave to its user. A run claims all the pods that it may
 // have, and a merge that asks for its turn claims its core. It returns nil for every other merge.
 func ClaimantOf(
-	job *v1alpha1.MergeJob, profile *v1alpha1.ResourceQuotaProfile, cfg *config.Configuration,
+	job *v1beta1.MergeJob, profile *v1beta1.ResourceQuotaProfile, cfg *config.Configuration,
 ) *admission.Claimant {
 	st, runs := &job.Status, job.Status.Run != nil && job.Status.Run.Outcome == ""
 	if !runs && (st.TurnTime == nil || job.Spec.Suspend || job.DeletionTimestamp != nil) {
@@ -72,7 +72,7 @@ func ClaimantOf(
 }
 
 // turnAsk tells one ask of a merge for its turn from another.
-func turnAsk(uid types.UID, st *v1alpha1.MergeJobStatus) string {
+func turnAsk(uid types.UID, st *v1beta1.MergeJobStatus) string {
 	return fmt.Sprintf("%s/turn at %d", uid, st.TurnTime.Unix())
 }
 
@@ -174,8 +174,8 @@ func (t *description) sayBlockedTurn(length int) bool {
 		message += why.DescribeBlock(t.job.Profile.Name) + " Until then it keeps its place and lets other merges pass."
 	} else {
 		message += fmt.Sprintf("%s has the same owner and waits at a cap of profile %s; this merge follows it, and lets others pass "+
-			"meanwhile.", t.nameFor(v1alpha1.RefTo(first.job.Key())), t.job.Profile.Name)
+			"meanwhile.", t.nameFor(v1beta1.RefTo(first.job.Key())), t.job.Profile.Name)
 	}
-	t.sayProgress("Queued (at a cap)", v1alpha1.ReasonQuotaExceeded, message)
+	t.sayProgress("Queued (at a cap)", v1beta1.ReasonQuotaExceeded, message)
 	return true
 }

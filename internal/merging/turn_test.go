@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
@@ -93,11 +93,11 @@ func train(gpus int64) admission.Claimant {
 // hold so many GPUs.
 func cappedLine(w *simulator, most string, owners ...string) []*merger {
 	var all []*merger
-	caps := v1alpha1.ProfileCaps{PerUser: gpuCap(most)}
+	caps := v1beta1.ProfileCaps{PerUser: gpuCap(most)}
 	first := cappedMerge(w, caps)
 	first.object.Spec.Owner = owners[0]
 	for i, owner := range owners[1:] {
-		m := w.add(fmt.Sprintf("b%d", i), func(s *v1alpha1.MergeJobSpec) {
+		m := w.add(fmt.Sprintf("b%d", i), func(s *v1beta1.MergeJobSpec) {
 			s.Owner, s.MaxReplicas, s.Template = owner, 8, *first.object.Spec.Template.DeepCopy()
 		}).full(w, 11*time.Hour)
 		m.profile = first.profile
@@ -115,7 +115,7 @@ func TestMergesOfAUserTogetherStayBelowACap(t *testing.T) {
 	g.Expect(all[3].placed()).To(BeTrue(), "and somebody else's passes those that wait")
 	g.Expect(all[1].status().Run).To(BeNil())
 	g.Expect(all[1].status().Summary).To(Equal("Queued (at a cap)"))
-	g.Expect(all[1].status().Reason).To(Equal(v1alpha1.ReasonQuotaExceeded))
+	g.Expect(all[1].status().Reason).To(Equal(v1beta1.ReasonQuotaExceeded))
 	g.Expect(all[1].status().Message).To(Equal("Place 1 of 2 in the line of pool tideline-merge. alice may hold at most 12 " +
 		"nvidia.com/gpu (profile ads). 12 nvidia.com/gpu in use, and the job asks for 8 nvidia.com/gpu. The job starts by itself " +
 		"when enough is released. Until then it keeps its place and lets other merges pass."))
@@ -126,7 +126,7 @@ func TestMergesOfAUserTogetherStayBelowACap(t *testing.T) {
 	w.settle()
 	g.Expect(all[1].placed()).To(BeTrue(), "it starts when the first has ended")
 	g.Expect(all[1].status().TurnTime).To(BeNil())
-	g.Expect(all[2].status().Reason).To(Equal(v1alpha1.ReasonQuotaExceeded))
+	g.Expect(all[2].status().Reason).To(Equal(v1beta1.ReasonQuotaExceeded))
 }
 
 func TestMergesShareACapWithTrainings(t *testing.T) {
@@ -167,7 +167,7 @@ func TestAMergeThatCannotUseItsTurnHoldsUpNoTraining(t *testing.T) {
 	m := cappedLine(w, "12", "alice")[0]
 	w.settle()
 	g.Expect(m.status().TurnTime).NotTo(BeNil())
-	m.store.trouble = &Trouble{Reason: v1alpha1.ReasonStoreForbidden, Message: "No."}
+	m.store.trouble = &Trouble{Reason: v1beta1.ReasonStoreForbidden, Message: "No."}
 	w.pass(time.Minute)
 	g.Expect(m.status().TurnTime).To(BeNil(), "its store cannot be read")
 	m.store.trouble = nil
@@ -212,7 +212,7 @@ func TestAGrantThatCameWhileAnotherAskedIsAskedForAnew(t *testing.T) {
 	all := cappedLine(w, "12", "alice", "bob")
 	all[1].unplaceable = true
 	w.settle()
-	g.Expect(all[1].status().Reason).To(Equal(v1alpha1.ReasonAsking), "it passed alice's")
+	g.Expect(all[1].status().Reason).To(Equal(v1beta1.ReasonAsking), "it passed alice's")
 	w.turns.trainings = nil
 	w.settle() // Now alice's has a grant, which it cannot use.
 	w.pass(admission.Arrival + time.Second)
@@ -242,7 +242,7 @@ func TestRandomMergesAndTrainingsOfUsersStayBelowTheirCaps(t *testing.T) {
 					m.object.Spec.Suspend = !m.object.Spec.Suspend
 					m.object.Generation++
 				case 3:
-					if m.placed() && m.status().Phase == v1alpha1.MergeRunning {
+					if m.placed() && m.status().Phase == v1beta1.MergeRunning {
 						started[m] = true
 						w.merge(m)
 						m.store.increments = append(m.store.increments, fmt.Sprintf("%06d", len(m.store.increments)+1))
@@ -259,7 +259,7 @@ func TestRandomMergesAndTrainingsOfUsersStayBelowTheirCaps(t *testing.T) {
 			}
 			for range 100 {
 				for _, m := range all {
-					if m.placed() && m.status().Phase == v1alpha1.MergeRunning {
+					if m.placed() && m.status().Phase == v1beta1.MergeRunning {
 						started[m] = true
 						w.merge(m)
 					}

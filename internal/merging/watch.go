@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
@@ -25,7 +25,7 @@ func (t *merge) watchAttempt() {
 		switch {
 		case w != nil && w.HasFailed():
 			if withdrawn := t.withdrawIfStarved(w); !withdrawn {
-				t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonMergeFailed, t.failureMessage(w))
+				t.endAttempt(v1beta1.OutcomeFailed, v1beta1.ReasonMergeFailed, t.failureMessage(w))
 			}
 			return
 		case isLeaving(w):
@@ -61,11 +61,11 @@ func (t *merge) withdrawAfterLoss(i int32, w *podstate.Worker) {
 	}
 	run, pod := t.st.Run, mergepod.PodName(t.job.Object.Name, i)
 	if run.Losses++; run.Losses >= maxLosses {
-		t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonPodsLost, fmt.Sprintf("Pod %s %s. %d attempts of the run have lost "+
+		t.endAttempt(v1beta1.OutcomeFailed, v1beta1.ReasonPodsLost, fmt.Sprintf("Pod %s %s. %d attempts of the run have lost "+
 			"a pod. Check why (kubectl get events): for example, the pods use more memory than they request.", pod, why, run.Losses))
 		return
 	}
-	t.endAttempt(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, fmt.Sprintf("Pod %s %s. Tideline takes the attempt back, "+
+	t.endAttempt(v1beta1.OutcomeWithdrawn, v1beta1.ReasonAsking, fmt.Sprintf("Pod %s %s. Tideline takes the attempt back, "+
 		"and the run asks again (loss %d; the run fails at %d).", pod, why, run.Losses, maxLosses))
 }
 
@@ -91,12 +91,12 @@ func (t *merge) watchStart(core map[int32]*podstate.Worker) {
 	}
 	run.Withdrawals++
 	if run.Withdrawals >= maxStartTimeouts {
-		t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonStartTimeout, fmt.Sprintf("Volcano placed the pods %d times, and "+
+		t.endAttempt(v1beta1.OutcomeFailed, v1beta1.ReasonStartTimeout, fmt.Sprintf("Volcano placed the pods %d times, and "+
 			"they did not run within startTimeoutSeconds (%s)%s. Remove the cause, or raise startTimeoutSeconds.", run.Withdrawals,
 			limit, why))
 		return
 	}
-	t.endAttempt(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonStartTimeout, fmt.Sprintf("The pods did not run within "+
+	t.endAttempt(v1beta1.OutcomeWithdrawn, v1beta1.ReasonStartTimeout, fmt.Sprintf("The pods did not run within "+
 		"startTimeoutSeconds (%s) after they were placed%s. Tideline takes the attempt back, and the run asks again (timeout %d; the "+
 		"run fails at %d).", limit, why, run.Withdrawals,
 		maxStartTimeouts))
@@ -112,18 +112,18 @@ func (t *merge) watchMarker() {
 	}
 	directory := t.spec.Store.Full + run.ID + "/"
 	if t.fresh.Hollow == run.ID {
-		t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonNoModel, fmt.Sprintf("All pods ended with exit code 0, but %s contains "+
+		t.endAttempt(v1beta1.OutcomeFailed, v1beta1.ReasonNoModel, fmt.Sprintf("All pods ended with exit code 0, but %s contains "+
 			"only %s. The merge program must write the full model there (TIDELINE_OUTPUT_PATH), and the marker last.", directory,
 			t.spec.Store.CompletionMarker))
 		return
 	}
-	if t.spec.Store.Type == v1alpha1.StoreClaim {
-		t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonNoMarker, fmt.Sprintf("All pods ended with exit code 0, and ConfigMap %s "+
+	if t.spec.Store.Type == v1beta1.StoreClaim {
+		t.endAttempt(v1beta1.OutcomeFailed, v1beta1.ReasonNoMarker, fmt.Sprintf("All pods ended with exit code 0, and ConfigMap %s "+
 			"does not list %s under full: the merge program must report its full model when that is complete.",
 			mergepod.ReportName(t.job.Object.Name), run.ID))
 		return
 	}
-	t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonNoMarker, fmt.Sprintf("All pods ended with exit code 0, and there is "+
+	t.endAttempt(v1beta1.OutcomeFailed, v1beta1.ReasonNoMarker, fmt.Sprintf("All pods ended with exit code 0, and there is "+
 		"no %s in "+
 		"%s: the merge program must write it when the full model is complete.", t.spec.Store.CompletionMarker, directory))
 }
@@ -144,7 +144,7 @@ func (t *merge) watchRun() {
 				tier.Name, limit)
 			advice = "Use more or larger pods, or create it of a tier that may run for longer"
 		}
-		t.endAttempt(v1alpha1.OutcomeTimedOut, v1alpha1.ReasonRunTimeout, fmt.Sprintf("The merge ran %s and its full model is "+
+		t.endAttempt(v1beta1.OutcomeTimedOut, v1beta1.ReasonRunTimeout, fmt.Sprintf("The merge ran %s and its full model is "+
 			"not complete: "+
 			"it was stopped. %s, or watch its logs while the next run runs.", bound, advice))
 		return

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/schedule"
 )
 
@@ -36,7 +36,7 @@ func (t *merge) computeWeight() {
 		t.st.Weight = nil
 		return
 	}
-	threshold := float64(ptr.Deref(t.spec.Threshold, v1alpha1.DefaultMergeThreshold))
+	threshold := float64(ptr.Deref(t.spec.Threshold, v1beta1.DefaultMergeThreshold))
 	extra := min(float64(t.spec.Weight.PerIncrement)*float64(t.st.Increments)+float64(t.spec.Weight.Boost), maxExtra)
 	full, interval, aged := t.fullModelAge()
 	atOnce := !aged && !t.spec.Schedule.IsByIncrements()
@@ -118,7 +118,7 @@ func (t *facts) storeRead() bool { return t.fresh != nil || t.st.Weight != nil }
 
 // calledByHand tells whether annotation run-now has a value for which no run began yet.
 func (t *facts) calledByHand() bool {
-	token := t.job.Object.Annotations[v1alpha1.AnnotationRunNow]
+	token := t.job.Object.Annotations[v1beta1.AnnotationRunNow]
 	return token != "" && clip(token, runNowLimit) != t.st.RunNow
 }
 

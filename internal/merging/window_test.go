@@ -8,23 +8,23 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // write adds increments to the store, as a training does.
 func (m *merger) write(names ...string) { m.store.increments = append(m.store.increments, names...) }
 
 // overWindow is a merge that is due once so many increments wait, over a window.
-func overWindow(increments, window int32) func(*v1alpha1.MergeJobSpec) {
-	return func(s *v1alpha1.MergeJobSpec) {
-		s.Schedule, s.Window = &v1alpha1.MergeSchedule{Increments: &increments}, &window
+func overWindow(increments, window int32) func(*v1beta1.MergeJobSpec) {
+	return func(s *v1beta1.MergeJobSpec) {
+		s.Schedule, s.Window = &v1beta1.MergeSchedule{Increments: &increments}, &window
 	}
 }
 
 func TestMergeIsDueByNewIncrements(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 4)
-	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.Schedule = &v1alpha1.MergeSchedule{Increments: ptr.To[int32](4)} })
+	m := w.add("a", func(s *v1beta1.MergeJobSpec) { s.Schedule = &v1beta1.MergeSchedule{Increments: ptr.To[int32](4)} })
 	w.pass(400 * 24 * time.Hour)
 	g.Expect(m.status().Summary).To(Equal("Waiting (weight 75 < 100)"), "however old it is, and without a full model too")
 	g.Expect(m.status().Message).To(Equal("Weight 75 is below the threshold of 100; 3 increments wait, and 4 weigh 100 " +
@@ -45,7 +45,7 @@ func TestMergeIsDueByNewIncrements(t *testing.T) {
 func TestMergeIsDueByAgeOrIncrementsWhicheverComesFirst(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 8)
-	both := func(s *v1alpha1.MergeJobSpec) { s.Schedule.Increments = ptr.To[int32](5) }
+	both := func(s *v1beta1.MergeJobSpec) { s.Schedule.Increments = ptr.To[int32](5) }
 	old, busy, neither := w.add("old", both).full(w, 11*time.Hour), w.add("busy", both).full(w, time.Hour),
 		w.add("neither", both).full(w, time.Hour)
 	busy.write("000004", "000005")
@@ -66,7 +66,7 @@ func TestBacklogOfIncrementsDoesNotOutweighAge(t *testing.T) {
 	first := w.add("first").full(w, 90*time.Hour)
 	w.settle()
 	g.Expect(first.placed()).To(BeTrue())
-	many := w.add("many", func(s *v1alpha1.MergeJobSpec) { s.Schedule = &v1alpha1.MergeSchedule{Increments: ptr.To[int32](1)} })
+	many := w.add("many", func(s *v1beta1.MergeJobSpec) { s.Schedule = &v1beta1.MergeSchedule{Increments: ptr.To[int32](1)} })
 	aged := w.add("aged").full(w, 11*time.Hour)
 	for range 500 {
 		many.write("x")
@@ -153,7 +153,7 @@ func TestWindowByHandMergesAgain(t *testing.T) {
 	w := newSimulator(t, 4)
 	m := w.add("a", overWindow(9, 2))
 	call := func(token string) {
-		m.object.Annotations = map[string]string{v1alpha1.AnnotationRunNow: token}
+		m.object.Annotations = map[string]string{v1beta1.AnnotationRunNow: token}
 		w.pass(time.Minute)
 	}
 	call("1")
@@ -166,12 +166,12 @@ func TestWindowByHandMergesAgain(t *testing.T) {
 	w.settle()
 	m.store.increments = nil
 	call("3")
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNoIncrements), "of nothing there is no average")
+	g.Expect(m.status().Reason).To(Equal(v1beta1.ReasonNoIncrements), "of nothing there is no average")
 }
 
 // completeWindow is complete for a run that began without a full model although there was one: it is over a window, and has the
 // last increments as of when its list was made, in their order. From then on nobody knows what full models hold.
-func (l *randomPool) completeWindow(m *merger, run *v1alpha1.MergeRun) bool {
+func (l *randomPool) completeWindow(m *merger, run *v1beta1.MergeRun) bool {
 	k := l.models[m]
 	if !k.windows {
 		return false

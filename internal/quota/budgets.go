@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 )
@@ -52,8 +52,8 @@ func (r *review) sayOverBudget() (unknown int) {
 		}
 		for _, user := range slices.Sorted(maps.Keys(budgets[i].ByUser)) {
 			used := budgets[i].ByUser[user]
-			if user != "" && used >= int64(h.PerUser)*admission.Hour && len(r.st.OverBudget) < v1alpha1.OverBudgetLimit {
-				r.st.OverBudget = append(r.st.OverBudget, v1alpha1.OverBudget{
+			if user != "" && used >= int64(h.PerUser)*admission.Hour && len(r.st.OverBudget) < v1beta1.OverBudgetLimit {
+				r.st.OverBudget = append(r.st.OverBudget, v1beta1.OverBudget{
 					User: user, Window: h.Window, UsedHours: used / admission.Hour, MaxHours: int64(h.PerUser), OnExceeded: h.OnExceeded,
 				})
 			}
@@ -79,25 +79,25 @@ func (r *review) setBudgetExceeded(unknown int) {
 	}
 	switch {
 	case len(words) > 0:
-		r.setCondition(v1alpha1.ConditionBudgetExceeded, metav1.ConditionTrue, v1alpha1.ReasonBudgetExceeded, strings.TrimSpace(
+		r.setCondition(v1beta1.ConditionBudgetExceeded, metav1.ConditionTrue, v1beta1.ReasonBudgetExceeded, strings.TrimSpace(
 			fmt.Sprintf("Used up their accelerator hours: %s. Jobs that run continue. %s", strings.Join(words, ", "), partly)))
 	case unknown > 0:
-		r.setCondition(v1alpha1.ConditionBudgetExceeded, metav1.ConditionUnknown, v1alpha1.ReasonLedgerUnavailable,
+		r.setCondition(v1beta1.ConditionBudgetExceeded, metav1.ConditionUnknown, v1beta1.ReasonLedgerUnavailable,
 			"The use of accelerators is unknown, because the ledger was not read yet or the operator keeps none (ledger in its "+
 				"configuration). Until it is known, budgets block no job.")
 	case partly != "":
-		r.setCondition(v1alpha1.ConditionBudgetExceeded, metav1.ConditionUnknown, v1alpha1.ReasonLedgerBegan, partly)
+		r.setCondition(v1beta1.ConditionBudgetExceeded, metav1.ConditionUnknown, v1beta1.ReasonLedgerBegan, partly)
 	default:
-		r.conditionWriter().Remove(v1alpha1.ConditionBudgetExceeded)
+		r.conditionWriter().Remove(v1beta1.ConditionBudgetExceeded)
 	}
 }
 
 // setLedgerVolatile says of a profile with budgets that they begin anew with each pod of the operator.
 func (r *review) setLedgerVolatile() {
 	if r.p.o.LedgerVolatile == "" || r.profile.Spec.Caps == nil || len(r.profile.Spec.Caps.AcceleratorHours) == 0 {
-		r.conditionWriter().Remove(v1alpha1.ConditionLedgerVolatile)
+		r.conditionWriter().Remove(v1beta1.ConditionLedgerVolatile)
 		return
 	}
-	r.setCondition(v1alpha1.ConditionLedgerVolatile, metav1.ConditionTrue, v1alpha1.ReasonLostWithPod,
+	r.setCondition(v1beta1.ConditionLedgerVolatile, metav1.ConditionTrue, v1beta1.ReasonLostWithPod,
 		r.p.o.LedgerVolatile+" Budgets begin anew with each pod of the operator.")
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 )
@@ -37,13 +37,13 @@ func TestBudgetsThatAreUsedUp(t *testing.T) {
 			g := NewWithT(t)
 			b := newBooking()
 			spec := &b.o.Profiles[0].Object.Spec
-			spec.Caps = &v1alpha1.ProfileCaps{AcceleratorHours: []v1alpha1.HourCap{{
-				Window: week, PerUser: 500, OnExceeded: v1alpha1.ExceededDeny,
+			spec.Caps = &v1beta1.ProfileCaps{AcceleratorHours: []v1beta1.HourCap{{
+				Window: week, PerUser: 500, OnExceeded: v1beta1.ExceededDeny,
 			}}}
 			b.o.Budgets = map[string][]Budget{"ads": {c.budget}}
 			b.step()
 			g.Expect(b.last.Status.OverBudget).To(HaveLen(c.over))
-			said := meta.FindStatusCondition(b.last.Status.Conditions, v1alpha1.ConditionBudgetExceeded)
+			said := meta.FindStatusCondition(b.last.Status.Conditions, v1beta1.ConditionBudgetExceeded)
 			if c.status == "" {
 				g.Expect(said).To(BeNil())
 				return
@@ -51,8 +51,8 @@ func TestBudgetsThatAreUsedUp(t *testing.T) {
 			g.Expect(said.Status).To(Equal(c.status))
 			g.Expect(said.Message).To(HavePrefix(c.message))
 			if c.over > 0 {
-				g.Expect(b.last.Status.OverBudget[0]).To(Equal(v1alpha1.OverBudget{
-					User: "alice", Window: week, UsedHours: 500, MaxHours: 500, OnExceeded: v1alpha1.ExceededDeny,
+				g.Expect(b.last.Status.OverBudget[0]).To(Equal(v1beta1.OverBudget{
+					User: "alice", Window: week, UsedHours: 500, MaxHours: 500, OnExceeded: v1beta1.ExceededDeny,
 				}))
 			}
 			written := b.last.Status.DeepCopy()
@@ -61,7 +61,7 @@ func TestBudgetsThatAreUsedUp(t *testing.T) {
 				g.Expect(PaceOf(written, &b.last.Status)).To(Equal(statuspace.Calm), "figures alone")
 			}
 			spec.Caps = nil
-			g.Expect(meta.FindStatusCondition(b.step().last.Status.Conditions, v1alpha1.ConditionBudgetExceeded)).To(BeNil())
+			g.Expect(meta.FindStatusCondition(b.step().last.Status.Conditions, v1beta1.ConditionBudgetExceeded)).To(BeNil())
 		})
 	}
 }
@@ -71,15 +71,15 @@ func TestVolatileLedgerIsOnProfilesWithBudgets(t *testing.T) {
 	g := NewWithT(t)
 	b := newBooking()
 	said := func() *metav1.Condition {
-		return meta.FindStatusCondition(b.step().last.Status.Conditions, v1alpha1.ConditionLedgerVolatile)
+		return meta.FindStatusCondition(b.step().last.Status.Conditions, v1beta1.ConditionLedgerVolatile)
 	}
 	b.o.LedgerVolatile = "The ledger is in an emptyDir."
 	g.Expect(said()).To(BeNil(), "no budgets")
 	spec := &b.o.Profiles[0].Object.Spec
-	spec.Caps = &v1alpha1.ProfileCaps{AcceleratorHours: []v1alpha1.HourCap{{
-		Window: metav1.Duration{Duration: time.Hour}, PerUser: 5, OnExceeded: v1alpha1.ExceededDeny,
+	spec.Caps = &v1beta1.ProfileCaps{AcceleratorHours: []v1beta1.HourCap{{
+		Window: metav1.Duration{Duration: time.Hour}, PerUser: 5, OnExceeded: v1beta1.ExceededDeny,
 	}}}
-	g.Expect(said()).To(HaveValue(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonLostWithPod),
+	g.Expect(said()).To(HaveValue(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1beta1.ReasonLostWithPod),
 		HaveField("Message", "The ledger is in an emptyDir. Budgets begin anew with each pod of the operator."))))
 	b.o.LedgerVolatile = ""
 	g.Expect(said()).To(BeNil(), "on a claim")

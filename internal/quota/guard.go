@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // GuardPolicy is the name of the ValidatingAdmissionPolicy of config/guard, and of its binding, by which the API server refuses
@@ -52,8 +52,8 @@ type GuardDecision struct {
 }
 
 // RefusesOthers tells whether the API server is to refuse accelerators to pods that are not of Tideline's jobs.
-func RefusesOthers(p *v1alpha1.ResourceQuotaProfile) bool {
-	return p.Spec.Caps != nil && p.Spec.Caps.OtherWorkloads == v1alpha1.OtherWorkloadsRefuse
+func RefusesOthers(p *v1beta1.ResourceQuotaProfile) bool {
+	return p.Spec.Caps != nil && p.Spec.Caps.OtherWorkloads == v1beta1.OtherWorkloadsRefuse
 }
 
 // GuardGap is in one sentence why the API server judges no pods, and what to do; empty if it judges them by the ConfigMaps of the
@@ -86,7 +86,7 @@ func (r *review) planGuard() {
 		return
 	case !RefusesOthers(r.profile):
 		r.d.Guard.Delete = have
-		r.conditionWriter().Remove(v1alpha1.ConditionOtherWorkloadsRefused)
+		r.conditionWriter().Remove(v1beta1.ConditionOtherWorkloadsRefused)
 		return
 	case g.Operator == "":
 		// Without that name the API server would refuse the pods of Tideline's jobs too.
@@ -98,7 +98,7 @@ func (r *review) planGuard() {
 	switch {
 	case have == nil:
 		r.d.Guard.Create = want
-	case !maps.Equal(have.Data, want.Data) || have.Labels[v1alpha1.LabelGuard] != v1alpha1.GuardOtherWorkloads:
+	case !maps.Equal(have.Data, want.Data) || have.Labels[v1beta1.LabelGuard] != v1beta1.GuardOtherWorkloads:
 		r.d.Guard.Apply, r.d.Guard.Have = want, have
 	}
 	r.sayGuard(want, have)
@@ -115,14 +115,14 @@ func (r *review) sayGuard(want, have *corev1.ConfigMap) {
 	case have == nil:
 		r.sayNoGuard(fmt.Sprintf("ConfigMap %s/%s is being written.", want.Namespace, want.Name))
 	default:
-		r.setCondition(v1alpha1.ConditionOtherWorkloadsRefused, metav1.ConditionTrue, v1alpha1.ReasonGuardInForce, fmt.Sprintf(
+		r.setCondition(v1beta1.ConditionOtherWorkloadsRefused, metav1.ConditionTrue, v1beta1.ReasonGuardInForce, fmt.Sprintf(
 			"The API server refuses pods that are not of Tideline's jobs and ask for resource claims or %s.",
 			strings.Join(r.guardedResources(), ", ")))
 	}
 }
 
 func (r *review) sayNoGuard(why string) {
-	r.setCondition(v1alpha1.ConditionOtherWorkloadsRefused, metav1.ConditionFalse, v1alpha1.ReasonGuardMissing,
+	r.setCondition(v1beta1.ConditionOtherWorkloadsRefused, metav1.ConditionFalse, v1beta1.ReasonGuardMissing,
 		why+" Until then other pods get accelerators, and count.")
 }
 
@@ -136,9 +136,9 @@ func (r *review) guard(operator string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: r.p.o.Namespace, Name: "tideline-guard-" + r.profile.Name,
-			Labels: map[string]string{v1alpha1.LabelGuard: v1alpha1.GuardOtherWorkloads, v1alpha1.LabelProfile: r.profile.Name},
+			Labels: map[string]string{v1beta1.LabelGuard: v1beta1.GuardOtherWorkloads, v1beta1.LabelProfile: r.profile.Name},
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ResourceQuotaProfileKind, Name: r.profile.Name,
+				APIVersion: v1beta1.OwnerVersion.String(), Kind: v1beta1.ResourceQuotaProfileKind, Name: r.profile.Name,
 				UID: r.profile.UID, Controller: ptr.To(true),
 			}},
 		},

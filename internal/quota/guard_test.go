@@ -10,16 +10,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // guarded is a profile that keeps its accelerators for Tideline's jobs, in a simulator whose API server judges pods.
-func guarded(t *testing.T) (*simulator, *v1alpha1.ResourceQuotaProfile) {
+func guarded(t *testing.T) (*simulator, *v1beta1.ResourceQuotaProfile) {
 	t.Helper()
 	w := newSimulator(t)
 	p := w.profile("ads", 1)
 	p.UID = "1"
-	p.Spec.Caps = &v1alpha1.ProfileCaps{OtherWorkloads: v1alpha1.OtherWorkloadsRefuse}
+	p.Spec.Caps = &v1beta1.ProfileCaps{OtherWorkloads: v1beta1.OtherWorkloadsRefuse}
 	w.o.Namespace = "tideline-system"
 	w.o.Guarding = Guarding{Operator: "operator", ConfigMaps: map[types.UID]*corev1.ConfigMap{}}
 	return w, p
@@ -36,15 +36,15 @@ func (w *simulator) guard() (GuardDecision, *metav1.Condition) {
 	if d.Guard.Delete != nil {
 		delete(w.o.Guarding.ConfigMaps, d.Profile.UID)
 	}
-	return d.Guard, meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionOtherWorkloadsRefused)
+	return d.Guard, meta.FindStatusCondition(d.Status.Conditions, v1beta1.ConditionOtherWorkloadsRefused)
 }
 
 func TestProfileThatRefusesOtherWorkloadsHasAGuard(t *testing.T) {
 	g := NewWithT(t)
 	w, p := guarded(t)
-	p.Spec.Caps.PerUser = []v1alpha1.ResourceCap{{Resource: "example.com/npu", Max: resource.MustParse("1")}, {Resource: "cpu"}}
+	p.Spec.Caps.PerUser = []v1beta1.ResourceCap{{Resource: "example.com/npu", Max: resource.MustParse("1")}, {Resource: "cpu"}}
 	d, said := w.guard()
-	g.Expect(said).To(HaveValue(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", v1alpha1.ReasonGuardMissing),
+	g.Expect(said).To(HaveValue(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", v1beta1.ReasonGuardMissing),
 		HaveField("Message", HavePrefix("ConfigMap tideline-system/tideline-guard-ads is being written.")))))
 	g.Expect(d.Create.Name).To(Equal("tideline-guard-ads"))
 	g.Expect(d.Create.Namespace).To(Equal("tideline-system"))
@@ -58,7 +58,7 @@ func TestProfileThatRefusesOtherWorkloadsHasAGuard(t *testing.T) {
 
 	d, said = w.guard()
 	g.Expect(d).To(BeZero(), "it is there")
-	g.Expect(said).To(HaveValue(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonGuardInForce),
+	g.Expect(said).To(HaveValue(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1beta1.ReasonGuardInForce),
 		HaveField("Message", ContainSubstring("example.com/npu")))))
 }
 
@@ -96,7 +96,7 @@ func TestGuardFollowsItsProfile(t *testing.T) {
 	g.Expect(d.Create).NotTo(BeNil())
 	g.Expect(said.Status).To(Equal(metav1.ConditionFalse))
 
-	p.Spec.Caps.OtherWorkloads = v1alpha1.OtherWorkloadsCount
+	p.Spec.Caps.OtherWorkloads = v1beta1.OtherWorkloadsCount
 	d, said = w.guard()
 	g.Expect(d.Delete).NotTo(BeNil())
 	g.Expect(said).To(BeNil())

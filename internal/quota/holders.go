@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -25,14 +25,14 @@ func (r *review) sayHolders() {
 		}
 	}
 	r.st.Accelerators = r.acceleratorSummary(all)
-	r.st.Tiers, r.st.Users = usageStatus(tiers, v1alpha1.TiersLimit), usageStatus(users, v1alpha1.UsersLimit)
+	r.st.Tiers, r.st.Users = usageStatus(tiers, v1beta1.TiersLimit), usageStatus(users, v1beta1.UsersLimit)
 }
 
-func usageStatus(of map[string]int64, most int) []v1alpha1.UsageStatus {
+func usageStatus(of map[string]int64, most int) []v1beta1.UsageStatus {
 	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) })
-	var all []v1alpha1.UsageStatus
+	var all []v1beta1.UsageStatus
 	for _, name := range names[:min(len(names), most)] {
-		all = append(all, v1alpha1.UsageStatus{Name: name, Held: text.FormatThousandths(of[name])})
+		all = append(all, v1beta1.UsageStatus{Name: name, Held: text.FormatThousandths(of[name])})
 	}
 	return all
 }

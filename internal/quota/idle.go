@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -42,7 +42,7 @@ func (r *review) setAcceleratorsIdle() {
 	after := ptr.Deref(r.profile.Spec.IdleAfter, metav1.Duration{Duration: defaultIdle}).Duration
 	idle := slices.DeleteFunc(r.idleTasks(), func(t IdleTask) bool { return t.Idle < after })
 	if len(idle) == 0 {
-		r.conditionWriter().Remove(v1alpha1.ConditionAcceleratorsIdle)
+		r.conditionWriter().Remove(v1beta1.ConditionAcceleratorsIdle)
 		return
 	}
 	slices.SortFunc(idle, func(a, b IdleTask) int {
@@ -61,7 +61,7 @@ func (r *review) setAcceleratorsIdle() {
 	if more := len(idle) - namedConflicts; more > 0 {
 		words = append(words, fmt.Sprintf("%d more", more))
 	}
-	r.setCondition(v1alpha1.ConditionAcceleratorsIdle, metav1.ConditionTrue, v1alpha1.ReasonNotInUse, fmt.Sprintf(
+	r.setCondition(v1beta1.ConditionAcceleratorsIdle, metav1.ConditionTrue, v1beta1.ReasonNotInUse, fmt.Sprintf(
 		"Not in use for %s or longer: %s accelerators. End what is not needed: %s.%s", text.FormatDuration(after),
 		text.FormatThousandths(all), strings.Join(words, ", "), r.p.sayIdleAsOf()))
 }

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Namespace is a namespace as far as profiles choose by it.
@@ -23,12 +23,12 @@ type Conflict struct{ Namespace, Profile string }
 type Index struct{ entries []entry }
 
 type entry struct {
-	profile  *v1alpha1.ResourceQuotaProfile
+	profile  *v1beta1.ResourceQuotaProfile
 	selector labels.Selector
 }
 
 // NewIndex returns an index of profiles. A profile with an invalid or empty selector has no namespace.
-func NewIndex(profiles []*v1alpha1.ResourceQuotaProfile) *Index {
+func NewIndex(profiles []*v1beta1.ResourceQuotaProfile) *Index {
 	x := &Index{}
 	for _, p := range profiles {
 		if selector, err := metav1.LabelSelectorAsSelector(&p.Spec.NamespaceSelector); err == nil && !selector.Empty() {
@@ -43,7 +43,7 @@ func NewIndex(profiles []*v1alpha1.ResourceQuotaProfile) *Index {
 }
 
 // ProfileOf is the profile of a namespace with these labels; nil for one that belongs to none.
-func (x *Index) ProfileOf(namespace map[string]string) *v1alpha1.ResourceQuotaProfile {
+func (x *Index) ProfileOf(namespace map[string]string) *v1beta1.ResourceQuotaProfile {
 	for i := range x.entries {
 		if x.entries[i].selector.Matches(labels.Set(namespace)) {
 			return x.entries[i].profile

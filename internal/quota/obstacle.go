@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 )
@@ -41,14 +41,14 @@ func (r *review) invalidSpec() *obstacle {
 	if message == "" {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonInvalidSpec, message: message, stalled: true}
+	return &obstacle{reason: v1beta1.ReasonInvalidSpec, message: message, stalled: true}
 }
 
 func (r *review) volcanoMissing() *obstacle {
 	if r.p.o.VolcanoMissing == "" {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonVolcanoMissing, message: fmt.Sprintf(
+	return &obstacle{reason: v1beta1.ReasonVolcanoMissing, message: fmt.Sprintf(
 		"The API server does not serve %s. Install Volcano; then Tideline creates the profile's Queue.", r.p.o.VolcanoMissing)}
 }
 
@@ -58,10 +58,10 @@ func (r *review) queueTaken() *obstacle {
 	if !there || isProfileQueue(q) {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonQueueTaken, stalled: true, message: fmt.Sprintf(
+	return &obstacle{reason: v1beta1.ReasonQueueTaken, stalled: true, message: fmt.Sprintf(
 		"Queue %s exists and does not belong to the profile, so Tideline does not change it. Hand it over with `kubectl label "+
 			"queues.scheduling.volcano.sh %s %s=%s`, or delete the profile and create it with another name.",
-		q.Name, q.Name, v1alpha1.LabelProfile, q.Name)}
+		q.Name, q.Name, v1beta1.LabelProfile, q.Name)}
 }
 
 // parentUnfit refuses a parent that holds jobs or may get some. Volcano's scheduler stops when a queue has both jobs and
@@ -73,14 +73,14 @@ func (r *review) parentUnfit() *obstacle {
 		return nil
 	}
 	busy := func(why string) *obstacle {
-		return &obstacle{reason: v1alpha1.ReasonParentBusy, stalled: true, message: fmt.Sprintf(
+		return &obstacle{reason: v1beta1.ReasonParentBusy, stalled: true, message: fmt.Sprintf(
 			"spec.queue.parent: Queue %q %s. A job in a queue with children would stop all scheduling. Name a queue without jobs.",
 			name, why)}
 	}
 	q, there := r.p.queues[name]
 	switch {
 	case !there:
-		return &obstacle{reason: v1alpha1.ReasonParentNotFound, stalled: true, message: fmt.Sprintf(
+		return &obstacle{reason: v1beta1.ReasonParentNotFound, stalled: true, message: fmt.Sprintf(
 			"spec.queue.parent: Queue %q does not exist. Create it, or name another.", name)}
 	case r.p.o.Gangs[name] > 0:
 		return busy("holds " + count(r.p.o.Gangs[name], "PodGroup"))
@@ -134,14 +134,14 @@ func (r *review) unknownTier() *obstacle {
 	if len(unknown) == 0 {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonUnknownTier, stalled: true, queueToo: true, message: fmt.Sprintf(
+	return &obstacle{reason: v1beta1.ReasonUnknownTier, stalled: true, queueToo: true, message: fmt.Sprintf(
 		"spec: the operator's configuration does not have the tiers %s, or the profile does not list them. The configuration has %s. "+
 			"Use these, and list the tiers of reservations in spec.tiers.", strings.Join(slices.Compact(unknown), ", "),
 		r.p.o.Config.Tiers.JoinedNames())}
 }
 
-func memberEntry(m v1alpha1.ProfileMember) string {
-	if m.Kind == v1alpha1.MemberGroup {
+func memberEntry(m v1beta1.ProfileMember) string {
+	if m.Kind == v1beta1.MemberGroup {
 		return "group " + m.Name
 	}
 	return "user " + m.Name
@@ -152,7 +152,7 @@ func (r *review) refusedQueue() *obstacle {
 	if r.given.Refused == "" {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonQueueRejected, queueToo: true, message: fmt.Sprintf(
+	return &obstacle{reason: v1beta1.ReasonQueueRejected, queueToo: true, message: fmt.Sprintf(
 		"Tideline could not write Queue %s: %s. Correct spec.queue or the cause; Tideline tries again every 30 s.",
 		r.profile.Name, strings.TrimSuffix(r.given.Refused, "."))}
 }

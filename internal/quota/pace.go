@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
@@ -14,7 +14,7 @@ const calmInterval = 10 * time.Second
 
 // PaceOf compares the status at the API server with the wanted one. It is Calm if only figures of use differ, which change
 // with every pod.
-func PaceOf(written, wanted *v1alpha1.ResourceQuotaProfileStatus) statuspace.Pace {
+func PaceOf(written, wanted *v1beta1.ResourceQuotaProfileStatus) statuspace.Pace {
 	switch {
 	case equality.Semantic.DeepEqual(written, wanted):
 		return statuspace.Never
@@ -25,7 +25,7 @@ func PaceOf(written, wanted *v1alpha1.ResourceQuotaProfileStatus) statuspace.Pac
 }
 
 // withoutFigures is the status without the fields that pods change.
-func withoutFigures(st *v1alpha1.ResourceQuotaProfileStatus) *v1alpha1.ResourceQuotaProfileStatus {
+func withoutFigures(st *v1beta1.ResourceQuotaProfileStatus) *v1beta1.ResourceQuotaProfileStatus {
 	c := st.DeepCopy()
 	c.Used, c.Borrowed, c.Lent, c.Accelerators = nil, nil, nil, ""
 	c.Running, c.Waiting, c.AwaitingApproval = 0, 0, 0
@@ -34,7 +34,7 @@ func withoutFigures(st *v1alpha1.ResourceQuotaProfileStatus) *v1alpha1.ResourceQ
 		c.OverBudget[i].UsedHours = 0
 	}
 	for i := range c.Conditions {
-		if c.Conditions[i].Type == v1alpha1.ConditionBudgetExceeded {
+		if c.Conditions[i].Type == v1beta1.ConditionBudgetExceeded {
 			c.Conditions[i].Message = "" // It has the figures.
 		}
 	}

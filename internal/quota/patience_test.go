@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // after plans a time later than the last decision.
@@ -26,7 +26,7 @@ func TestQueuesWaitForNodesThatComeBack(t *testing.T) {
 	g.Expect(d.Profiles[0].Apply).To(BeNil())
 	g.Expect(d.Profiles[0].Agrees).To(BeFalse(), "it waits")
 	g.Expect(d.Again).To(Equal(30 * time.Second))
-	g.Expect(d.Profiles[0].Status.Reason).To(Equal(v1alpha1.ReasonQueueReady), "and says nothing else meanwhile")
+	g.Expect(d.Profiles[0].Status.Reason).To(Equal(v1beta1.ReasonQueueReady), "and says nothing else meanwhile")
 
 	w.profile("search", 1)
 	d = w.after(10 * time.Second)
@@ -72,7 +72,7 @@ func TestRefusedQueueIsLeftAloneForAWhile(t *testing.T) {
 	d := w.after(10 * time.Second)
 	g.Expect(d.Profiles[0].Create).To(BeNil())
 	g.Expect(d.Profiles[0].Agrees).To(BeFalse())
-	g.Expect(d.Profiles[0].Status.Reason).To(Equal(v1alpha1.ReasonQueueRejected))
+	g.Expect(d.Profiles[0].Status.Reason).To(Equal(v1beta1.ReasonQueueRejected))
 	g.Expect(d.Again).To(Equal(20 * time.Second))
 	d = w.after(20 * time.Second)
 	g.Expect(d.Profiles[0].Create).NotTo(BeNil(), "it is tried again")

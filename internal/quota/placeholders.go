@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
@@ -20,8 +20,8 @@ import (
 // placeholders makes what holds the room of a reservation: a gang of pods that do nothing.
 type placeholders struct {
 	namespace string
-	profile   *v1alpha1.ResourceQuotaProfile
-	spec      *v1alpha1.ProfileReservation
+	profile   *v1beta1.ResourceQuotaProfile
+	spec      *v1beta1.ProfileReservation
 	tier      config.Tier
 	image     string
 }
@@ -42,13 +42,13 @@ func (b placeholders) podName(i int32) string { return b.groupName() + "-" + str
 func clipName(name string) string { return strings.TrimRight(name[:min(len(name), namePart)], "-") }
 
 func (b placeholders) labels() map[string]string {
-	return map[string]string{v1alpha1.LabelProfile: b.profile.Name, v1alpha1.LabelReservation: b.spec.Name}
+	return map[string]string{v1beta1.LabelProfile: b.profile.Name, v1beta1.LabelReservation: b.spec.Name}
 }
 
 // ownerReference lets the garbage collector release the room when the profile is deleted, even if no operator runs.
 func (b placeholders) ownerReference() metav1.OwnerReference {
 	return metav1.OwnerReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ResourceQuotaProfileKind, Name: b.profile.Name, UID: b.profile.UID,
+		APIVersion: v1beta1.OwnerVersion.String(), Kind: v1beta1.ResourceQuotaProfileKind, Name: b.profile.Name, UID: b.profile.UID,
 		Controller: ptr.To(true),
 	}
 }
@@ -82,7 +82,7 @@ func (b placeholders) yieldingGroup(g gang.Group) gang.Group {
 // period of zero, so that the job gets its place at once.
 func (b placeholders) placeholderPod(i int32) *corev1.Pod {
 	labels := b.labels()
-	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
+	labels[v1beta1.LabelWorkerIndex] = strconv.Itoa(int(i))
 	var tolerations []corev1.Toleration
 	for name := range b.spec.Resources {
 		if strings.Contains(string(name), "/") {

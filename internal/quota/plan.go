@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -56,7 +56,7 @@ type Observed struct {
 	// Holdings are the accelerators that pods hold, and Offers what there is for gangs of each Queue. OffersOld is true for offers
 	// that are not of the moment.
 	Holdings  []Holding
-	Offers    map[string][]v1alpha1.AvailableStatus
+	Offers    map[string][]v1beta1.AvailableStatus
 	OffersOld bool
 	// Budgets are what was used of each profile's budgets.
 	Budgets map[string][]Budget
@@ -91,7 +91,7 @@ type Holding struct {
 
 // Profile is a profile, and what is known of it alone.
 type Profile struct {
-	Object *v1alpha1.ResourceQuotaProfile
+	Object *v1beta1.ResourceQuotaProfile
 	// Invalid is the message with which admission would refuse the spec; empty for a valid one.
 	Invalid string
 	// Refused is the error of Volcano or the API server at the last write of the Queue for this generation; empty for none.
@@ -101,7 +101,7 @@ type Profile struct {
 	// GuardRefused is the error of the API server at the last write of the guard; empty for none.
 	GuardRefused string
 	// Stopped are Notebooks that were stopped since the operator started; the status may not have all of them yet.
-	Stopped []v1alpha1.StoppedNotebook
+	Stopped []v1beta1.StoppedNotebook
 }
 
 // Jobs counts trainings and merges.
@@ -129,7 +129,7 @@ type QueueRef struct {
 
 // ProfileDecision is what to do about one profile.
 type ProfileDecision struct {
-	Profile *v1alpha1.ResourceQuotaProfile
+	Profile *v1beta1.ResourceQuotaProfile
 	// Create is the Queue to create. Apply is what an existing Queue should say, and Have what it says now. Nil for nothing to do.
 	Create, Apply *gang.Share
 	Have          gang.QueueInfo
@@ -142,7 +142,7 @@ type ProfileDecision struct {
 	// Stop are Notebooks to stop.
 	Stop []NotebookStop
 	// Status is what the status should be.
-	Status v1alpha1.ResourceQuotaProfileStatus
+	Status v1beta1.ResourceQuotaProfileStatus
 }
 
 // planner is one Plan at work.
@@ -169,9 +169,9 @@ type planner struct {
 // review is one profile, as the plan for it grows.
 type review struct {
 	p       *planner
-	profile *v1alpha1.ResourceQuotaProfile
+	profile *v1beta1.ResourceQuotaProfile
 	given   Profile
-	st      *v1alpha1.ResourceQuotaProfileStatus
+	st      *v1beta1.ResourceQuotaProfileStatus
 	d       ProfileDecision
 	used    capacity.Amounts
 	// obstacle keeps the Queue from being as the profile says; nil for none.
@@ -219,7 +219,7 @@ func newPlanner(o Observed, now time.Time) *planner {
 		o: o, at: now, now: metav1.NewTime(now).Rfc3339Copy(), queues: map[string]gang.QueueInfo{}, parents: map[string]bool{},
 	}
 	p.o.Profiles = slices.Clone(o.Profiles)
-	var all, valid []*v1alpha1.ResourceQuotaProfile
+	var all, valid []*v1beta1.ResourceQuotaProfile
 	slices.SortFunc(p.o.Profiles, func(a, b Profile) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 	for _, given := range p.o.Profiles {
 		all = append(all, given.Object)
@@ -253,7 +253,7 @@ func newPlanner(o Observed, now time.Time) *planner {
 
 // divideShares divides what the nodes have among the valid profiles. Guarantees and shares of all other Queues are taken off
 // first. These include the Queues of deleted and invalid profiles, whose jobs may still run.
-func (p *planner) divideShares(valid []*v1alpha1.ResourceQuotaProfile) {
+func (p *planner) divideShares(valid []*v1beta1.ResourceQuotaProfile) {
 	ours := map[string]bool{}
 	var claims []Claim
 	for _, profile := range valid {
@@ -320,8 +320,8 @@ func (r *review) wantedShare() gang.Share {
 	spec := &r.profile.Spec.Queue
 	deserved := r.p.shares[r.profile.Name]
 	share := gang.Share{
-		Name: r.profile.Name, Labels: map[string]string{v1alpha1.LabelProfile: r.profile.Name},
-		Annotations: map[string]string{v1alpha1.AnnotationCreatedFor: string(r.profile.UID)}, Weight: max(spec.Weight, 1),
+		Name: r.profile.Name, Labels: map[string]string{v1beta1.LabelProfile: r.profile.Name},
+		Annotations: map[string]string{v1beta1.AnnotationCreatedFor: string(r.profile.UID)}, Weight: max(spec.Weight, 1),
 		Guarantee: spec.Guarantee.DeepCopy(), Deserved: listOf(deserved), Parent: spec.Parent,
 		Reclaimable: spec.Reclaimable == nil || *spec.Reclaimable,
 	}
@@ -357,7 +357,7 @@ func (p *planner) growthRank(d *ProfileDecision) int {
 }
 
 // isProfileQueue tells whether the Queue belongs to the profile of its name, or did before that was deleted.
-func isProfileQueue(q gang.QueueInfo) bool { return q.Labels[v1alpha1.LabelProfile] == q.Name }
+func isProfileQueue(q gang.QueueInfo) bool { return q.Labels[v1beta1.LabelProfile] == q.Name }
 
 // orphanQueues are the empty Queues of deleted profiles. A Queue with gangs stays until they have ended. A Queue that an
 // administrator made and handed over to a profile stays for good: Tideline did not create it.
@@ -368,7 +368,7 @@ func (p *planner) orphanQueues() []QueueRef {
 	}
 	var empty []QueueRef
 	for _, q := range p.o.Queues {
-		_, made := q.Annotations[v1alpha1.AnnotationCreatedFor]
+		_, made := q.Annotations[v1beta1.AnnotationCreatedFor]
 		held := p.o.Gangs[q.Name] > 0 || p.parents[q.Name]
 		if isProfileQueue(q) && made && !there[q.Name] && !q.Deleting && !held {
 			empty = append(empty, QueueRef{Name: q.Name, UID: q.UID})

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -37,14 +37,14 @@ func newSimulator(t *testing.T) *simulator {
 }
 
 // profile adds a profile of the team of its name, created after those before it, with one namespace.
-func (w *simulator) profile(name string, weight int32) *v1alpha1.ResourceQuotaProfile {
-	p := &v1alpha1.ResourceQuotaProfile{
+func (w *simulator) profile(name string, weight int32) *v1beta1.ResourceQuotaProfile {
+	p := &v1beta1.ResourceQuotaProfile{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Generation: 1, CreationTimestamp: metav1.NewTime(now.Add(time.Duration(len(w.o.Profiles)) * time.Second)),
 		},
-		Spec: v1alpha1.ResourceQuotaProfileSpec{
+		Spec: v1beta1.ResourceQuotaProfileSpec{
 			NamespaceSelector: metav1.LabelSelector{MatchLabels: map[string]string{"team": name}},
-			Queue:             v1alpha1.ProfileQueue{Weight: weight},
+			Queue:             v1beta1.ProfileQueue{Weight: weight},
 		},
 	}
 	w.o.Profiles = append(w.o.Profiles, Profile{Object: p})
@@ -129,7 +129,7 @@ func (w *simulator) deserved(queue string) int64 {
 	return -1
 }
 
-func condition(p *v1alpha1.ResourceQuotaProfile, kind string) *metav1.Condition {
+func condition(p *v1beta1.ResourceQuotaProfile, kind string) *metav1.Condition {
 	return meta.FindStatusCondition(p.Status.Conditions, kind)
 }
 
@@ -142,7 +142,7 @@ func TestProfileGetsItsQueueAndShare(t *testing.T) {
 	w.settle()
 	g.Expect(w.deserved("ads")).To(Equal(int64(12)))
 	g.Expect(w.deserved("search")).To(Equal(int64(4)))
-	g.Expect(condition(ads, v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))
+	g.Expect(condition(ads, v1beta1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))
 	g.Expect(ads.Status.Message).To(Equal("Queue ads serves 1 namespace with a share of 12 nvidia.com/gpu."))
 	g.Expect(ads.Status.Namespaces).To(Equal([]string{"ads-dev"}))
 	g.Expect(ads.Status.Accelerators).To(Equal("0/12/-"))
@@ -194,11 +194,11 @@ func TestNamespaceBelongsToTheOlderProfile(t *testing.T) {
 	}}
 	w.settle()
 	g.Expect(older.Status.Namespaces).To(Equal([]string{"z-older-dev"}))
-	g.Expect(condition(older, v1alpha1.ConditionNamespaceConflict)).To(BeNil())
+	g.Expect(condition(older, v1beta1.ConditionNamespaceConflict)).To(BeNil())
 	g.Expect(younger.Status.Namespaces).To(Equal([]string{"a-younger-dev"}))
-	g.Expect(condition(younger, v1alpha1.ConditionNamespaceConflict).Message).To(HavePrefix("The selector matches 1 " +
+	g.Expect(condition(younger, v1beta1.ConditionNamespaceConflict).Message).To(HavePrefix("The selector matches 1 " +
 		"namespace of older profiles, which keep them: z-older-dev belongs to profile z-older."))
-	g.Expect(condition(younger, v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue), "what it has is served")
+	g.Expect(condition(younger, v1beta1.ConditionReady).Status).To(Equal(metav1.ConditionTrue), "what it has is served")
 }
 
 func TestQueueOfSomebodyElseStays(t *testing.T) {
@@ -208,12 +208,12 @@ func TestQueueOfSomebodyElseStays(t *testing.T) {
 	w.queue("ads", func(q *gang.QueueInfo) { q.Weight = 7 })
 	w.settle()
 	g.Expect(w.o.Queues[0].Weight).To(Equal(int32(7)))
-	g.Expect(condition(ads, v1alpha1.ConditionStalled).Reason).To(Equal(v1alpha1.ReasonQueueTaken))
+	g.Expect(condition(ads, v1beta1.ConditionStalled).Reason).To(Equal(v1beta1.ReasonQueueTaken))
 	g.Expect(ads.Status.Queue).To(BeEmpty())
-	w.o.Queues[0].Labels = map[string]string{v1alpha1.LabelProfile: "ads"}
+	w.o.Queues[0].Labels = map[string]string{v1beta1.LabelProfile: "ads"}
 	w.settle()
 	g.Expect(w.deserved("ads")).To(Equal(int64(16)), "it was handed over")
-	g.Expect(condition(ads, v1alpha1.ConditionStalled)).To(BeNil())
+	g.Expect(condition(ads, v1beta1.ConditionStalled)).To(BeNil())
 }
 
 func TestEditedQueueIsRestored(t *testing.T) {
@@ -261,12 +261,12 @@ func TestParentThatHoldsJobs(t *testing.T) {
 		reason string
 		other  string
 	}{
-		"not there": {reason: v1alpha1.ReasonParentNotFound},
-		"busy":      {queue: true, gangs: 2, reason: v1alpha1.ReasonParentBusy},
-		"fit":       {queue: true, reason: v1alpha1.ReasonQueueReady},
-		"Volcano's": {parent: "default", queue: true, reason: v1alpha1.ReasonParentBusy},
-		"a pool":    {parent: "tideline-merge", queue: true, reason: v1alpha1.ReasonParentBusy},
-		"a profile": {parent: "search", reason: v1alpha1.ReasonParentBusy, other: "search"},
+		"not there": {reason: v1beta1.ReasonParentNotFound},
+		"busy":      {queue: true, gangs: 2, reason: v1beta1.ReasonParentBusy},
+		"fit":       {queue: true, reason: v1beta1.ReasonQueueReady},
+		"Volcano's": {parent: "default", queue: true, reason: v1beta1.ReasonParentBusy},
+		"a pool":    {parent: "tideline-merge", queue: true, reason: v1beta1.ReasonParentBusy},
+		"a profile": {parent: "search", reason: v1beta1.ReasonParentBusy, other: "search"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -284,7 +284,7 @@ func TestParentThatHoldsJobs(t *testing.T) {
 			w.settle()
 			g.Expect(ads.Status.Reason).To(Equal(c.reason))
 			made := w.deserved("ads") >= 0
-			g.Expect(made).To(Equal(c.reason == v1alpha1.ReasonQueueReady))
+			g.Expect(made).To(Equal(c.reason == v1beta1.ReasonQueueReady))
 		})
 	}
 }
@@ -307,17 +307,17 @@ func TestOvercommitted(t *testing.T) {
 	ads := w.profile("ads", 1)
 	ads.Spec.Queue.Guarantee = list("20")
 	w.settle()
-	g.Expect(condition(ads, v1alpha1.ConditionOvercommitted).Message).To(ContainSubstring(
+	g.Expect(condition(ads, v1beta1.ConditionOvercommitted).Message).To(ContainSubstring(
 		"exceed the nodes by 4 nvidia.com/gpu"))
 	w.o.Nodes[gpu] = 32
 	w.settle()
-	g.Expect(condition(ads, v1alpha1.ConditionOvercommitted)).To(BeNil())
+	g.Expect(condition(ads, v1beta1.ConditionOvercommitted)).To(BeNil())
 }
 
 func TestQueueThatWasHandedOverStaysWhenItsProfileGoes(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t)
-	w.queue("ads", func(q *gang.QueueInfo) { q.Labels = map[string]string{v1alpha1.LabelProfile: "ads"} })
+	w.queue("ads", func(q *gang.QueueInfo) { q.Labels = map[string]string{v1beta1.LabelProfile: "ads"} })
 	w.settle()
 	g.Expect(w.deserved("ads")).To(Equal(int64(0)), "it is labelled before there is a profile, and stays")
 	w.profile("ads", 1)
@@ -348,9 +348,9 @@ func TestOwnWeightEditedByHandIsPutBackAtOnce(t *testing.T) {
 	w.o.Queues[0].Weight = 9
 	d := w.plan()
 	g.Expect(d.Profiles[0].Apply).NotTo(BeNil())
-	g.Expect(d.Profiles[0].Status.Reason).To(Equal(v1alpha1.ReasonQueueChanging))
+	g.Expect(d.Profiles[0].Status.Reason).To(Equal(v1beta1.ReasonQueueChanging))
 	w.settle()
-	g.Expect(ads.Status.Reason).To(Equal(v1alpha1.ReasonQueueReady))
+	g.Expect(ads.Status.Reason).To(Equal(v1beta1.ReasonQueueReady))
 }
 
 func TestRefusalCountsWhileSomethingIsToBeWritten(t *testing.T) {
@@ -360,7 +360,7 @@ func TestRefusalCountsWhileSomethingIsToBeWritten(t *testing.T) {
 	w.settle()
 	w.o.Profiles[0].Refused = "no"
 	w.settle()
-	g.Expect(ads.Status.Reason).To(Equal(v1alpha1.ReasonQueueReady), "the Queue is as it should be")
+	g.Expect(ads.Status.Reason).To(Equal(v1beta1.ReasonQueueReady), "the Queue is as it should be")
 }
 
 func TestGuaranteeOfAnyResource(t *testing.T) {
@@ -371,7 +371,7 @@ func TestGuaranteeOfAnyResource(t *testing.T) {
 	w.profile("search", 1)
 	ads.Spec.Queue.Guarantee = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("40Mi")}
 	w.settle()
-	g.Expect(condition(ads, v1alpha1.ConditionOvercommitted)).To(BeNil())
+	g.Expect(condition(ads, v1beta1.ConditionOvercommitted)).To(BeNil())
 	g.Expect(capacity.AmountsOf(ads.Status.Deserved)).To(HaveKeyWithValue(corev1.ResourceEphemeralStorage, int64(70<<20)))
 }
 
@@ -388,25 +388,25 @@ func TestAbsurdQuantities(t *testing.T) {
 	})
 	w.settle()
 	g.Expect(capacity.AmountsOf(rest.Status.Deserved)[corev1.ResourceMemory]).To(BeZero())
-	g.Expect(condition(rest, v1alpha1.ConditionOvercommitted)).NotTo(BeNil())
+	g.Expect(condition(rest, v1beta1.ConditionOvercommitted)).NotTo(BeNil())
 }
 
 func TestUnknownTierHarmsNoJob(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t)
 	ads := w.profile("ads", 1)
-	ads.Spec.Tiers = []v1alpha1.ProfileTier{{Name: "exploratory"}, {Name: "platinum"}}
+	ads.Spec.Tiers = []v1beta1.ProfileTier{{Name: "exploratory"}, {Name: "platinum"}}
 	w.settle()
-	g.Expect(ads.Status.Reason).To(Equal(v1alpha1.ReasonUnknownTier))
+	g.Expect(ads.Status.Reason).To(Equal(v1beta1.ReasonUnknownTier))
 	g.Expect(ads.Status.Message).To(Equal("spec: the operator's configuration does not have the tiers platinum, or the " +
 		"profile does not list them. The configuration has exploratory, small-traffic, main-traffic. Use these, and list the " +
 		"tiers of reservations in spec.tiers."))
 	g.Expect(w.deserved("ads")).To(Equal(int64(16)), "the queue is there")
 
 	ads.Spec.Tiers = nil
-	ads.Spec.Members = []v1alpha1.ProfileMember{
-		{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "gold"}, {Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "silver"},
-		{Kind: v1alpha1.MemberGroup, Name: "leads"},
+	ads.Spec.Members = []v1beta1.ProfileMember{
+		{Kind: v1beta1.MemberUser, Name: "ivy", MaxTier: "gold"}, {Kind: v1beta1.MemberGroup, Name: "interns", MaxTier: "silver"},
+		{Kind: v1beta1.MemberGroup, Name: "leads"},
 	}
 	w.settle()
 	g.Expect(ads.Status.Message).To(ContainSubstring(
@@ -421,7 +421,7 @@ func TestInvalidProfileKeepsWhatItHas(t *testing.T) {
 	w.settle()
 	w.o.Profiles[0].Invalid = "spec.queue.weight: 0 is less than 1"
 	w.settle()
-	g.Expect(ads.Status.Reason).To(Equal(v1alpha1.ReasonInvalidSpec))
+	g.Expect(ads.Status.Reason).To(Equal(v1beta1.ReasonInvalidSpec))
 	g.Expect(ads.Status.Namespaces).To(Equal([]string{"ads-dev"}))
 	g.Expect(w.deserved("ads")).To(Equal(int64(8)))
 	g.Expect(w.deserved("search")).To(Equal(int64(8)), "what the queue of an invalid profile has is not given away")
@@ -453,8 +453,8 @@ func TestVolcanoRefusesTheQueue(t *testing.T) {
 
 func TestFiguresOfJobsAreWrittenCalmly(t *testing.T) {
 	g := NewWithT(t)
-	written := &v1alpha1.ResourceQuotaProfileStatus{Running: 1, Waiting: 1, AwaitingApproval: 1}
-	for _, wanted := range []v1alpha1.ResourceQuotaProfileStatus{
+	written := &v1beta1.ResourceQuotaProfileStatus{Running: 1, Waiting: 1, AwaitingApproval: 1}
+	for _, wanted := range []v1beta1.ResourceQuotaProfileStatus{
 		{Running: 2, Waiting: 1, AwaitingApproval: 1}, {Running: 1, AwaitingApproval: 1}, {Running: 1, Waiting: 1},
 	} {
 		g.Expect(PaceOf(written, &wanted)).To(Equal(statuspace.Calm))

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/platform/text"
@@ -76,11 +76,11 @@ type PlaceholderDecision struct {
 
 // planReservations decides about the profile's reservations. While the profile has an obstacle, its reservations wait.
 func (r *review) planReservations() {
-	var all []v1alpha1.ReservationStatus
+	var all []v1beta1.ReservationStatus
 	for i := range r.profile.Spec.Reservations {
 		spec := &r.profile.Spec.Reservations[i]
 		written := r.writtenReservation(spec.Name)
-		st := v1alpha1.ReservationStatus{Name: spec.Name, Phase: written.Phase, Job: written.Job, Since: written.Since}
+		st := v1beta1.ReservationStatus{Name: spec.Name, Phase: written.Phase, Job: written.Job, Since: written.Since}
 		if st.Since.IsZero() {
 			st.Since = r.p.now
 		}
@@ -109,48 +109,48 @@ func (r *review) planReservations() {
 	r.st.Reservations = all
 }
 
-func (r *review) writtenReservation(name string) v1alpha1.ReservationStatus {
+func (r *review) writtenReservation(name string) v1beta1.ReservationStatus {
 	for _, st := range r.profile.Status.Reservations {
 		if st.Name == name {
 			return st
 		}
 	}
-	return v1alpha1.ReservationStatus{}
+	return v1beta1.ReservationStatus{}
 }
 
 // isOver tells whether the reservation has ended and holds no room.
-func isOver(phase v1alpha1.ReservationPhase) bool {
-	return phase == v1alpha1.ReservationHandedOver || phase == v1alpha1.ReservationExpired
+func isOver(phase v1beta1.ReservationPhase) bool {
+	return phase == v1beta1.ReservationHandedOver || phase == v1beta1.ReservationExpired
 }
 
 // advanceReservation sets the phase of the reservation, and returns the training to which it hands its room over now; nil for
 // none. An expired reservation whose spec.until is moved to the future gathers its room again.
-func (r *review) advanceReservation(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileReservation) *Task {
-	if st.Phase == v1alpha1.ReservationHandedOver {
+func (r *review) advanceReservation(st *v1beta1.ReservationStatus, spec *v1beta1.ProfileReservation) *Task {
+	if st.Phase == v1beta1.ReservationHandedOver {
 		return nil
 	}
 	left := spec.Until.Sub(r.p.now.Time)
 	if left <= 0 {
-		st.Phase, st.Job = v1alpha1.ReservationExpired, nil
+		st.Phase, st.Job = v1beta1.ReservationExpired, nil
 		return nil
 	}
 	taker, other := r.takerCandidates(spec, st)
 	switch held := st.Placed >= spec.Replicas; {
 	case taker == nil:
-		st.Phase, st.Job = v1alpha1.ReservationGathering, nil
+		st.Phase, st.Job = v1beta1.ReservationGathering, nil
 		if held {
-			st.Phase = v1alpha1.ReservationHeld
+			st.Phase = v1beta1.ReservationHeld
 		}
 		if other != nil {
 			st.Reason, st.Message = other.keptFrom(spec)
 		}
-	case taker.Placed || !held && st.Phase != v1alpha1.ReservationHandingOver:
+	case taker.Placed || !held && st.Phase != v1beta1.ReservationHandingOver:
 		// The job has its places. Or the reservation has none to hand over yet, and the job's gang waits for room as well as the
 		// placeholders do.
-		st.Phase, st.Job = v1alpha1.ReservationHandedOver, taker.ref()
+		st.Phase, st.Job = v1beta1.ReservationHandedOver, taker.ref()
 		return nil
 	default:
-		st.Phase, st.Job = v1alpha1.ReservationHandingOver, taker.ref()
+		st.Phase, st.Job = v1beta1.ReservationHandingOver, taker.ref()
 	}
 	r.p.wakeAfter(left)
 	return taker
@@ -158,7 +158,7 @@ func (r *review) advanceReservation(st *v1alpha1.ReservationStatus, spec *v1alph
 
 // holdRoom gathers and holds the room. If the reservation changed, it gives back the old room and gathers the new one. Once
 // the taker's gang goes before all others, the placeholders yield, and Volcano may give their room to it.
-func (r *review) holdRoom(d *PlaceholderDecision, spec *v1alpha1.ProfileReservation, room Placeholders, taker *Task) {
+func (r *review) holdRoom(d *PlaceholderDecision, spec *v1beta1.ProfileReservation, room Placeholders, taker *Task) {
 	tier, known := r.p.o.Config.Tiers.OpenTo(r.profile, ownership.Owner{}).FindTier(spec.Tier)
 	if !known || r.st.Queue == "" {
 		return

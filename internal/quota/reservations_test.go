@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -27,24 +27,24 @@ type booking struct {
 
 func newBooking() *booking {
 	b := &booking{now: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)}
-	p := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads", UID: "ads"}}
+	p := &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads", UID: "ads"}}
 	p.Spec.NamespaceSelector.MatchLabels = map[string]string{"team": "ads"}
-	p.Spec.Reservations = []v1alpha1.ProfileReservation{{
+	p.Spec.Reservations = []v1beta1.ProfileReservation{{
 		Name: "launch", Replicas: 2, Resources: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")},
-		Until: metav1.NewTime(b.now.Add(time.Hour)), JobRef: v1alpha1.ObjectRef{Name: "launch"}, Owner: "alice",
+		Until: metav1.NewTime(b.now.Add(time.Hour)), JobRef: v1beta1.ObjectRef{Name: "launch"}, Owner: "alice",
 	}}
 	b.o = Observed{
 		Config: config.DefaultConfiguration(), Namespace: "tideline-system", Profiles: []Profile{{Object: p}},
 		Namespaces: []Namespace{{Name: "ads-dev", Labels: map[string]string{"team": "ads"}}},
 		Queues: []gang.QueueInfo{{
-			QueueLimits: gang.QueueLimits{Name: "ads"}, Labels: map[string]string{v1alpha1.LabelProfile: "ads"},
+			QueueLimits: gang.QueueLimits{Name: "ads"}, Labels: map[string]string{v1beta1.LabelProfile: "ads"},
 		}},
 		Placeholders: map[ReservationKey]Placeholders{}, Nodes: capacity.Amounts{"nvidia.com/gpu": 16},
 	}
 	return b
 }
 
-func (b *booking) spec() *v1alpha1.ProfileReservation {
+func (b *booking) spec() *v1beta1.ProfileReservation {
 	return &b.o.Profiles[0].Object.Spec.Reservations[0]
 }
 
@@ -98,16 +98,16 @@ func (b *booking) launch() Task {
 	return Task{Namespace: "ads-dev", Name: "launch", Owner: "alice", Created: b.now, Claims: true}
 }
 
-func (b *booking) says() v1alpha1.ReservationStatus { return b.last.Status.Reservations[0] }
+func (b *booking) says() v1beta1.ReservationStatus { return b.last.Status.Reservations[0] }
 
 func TestReservationSaysWhatRefusesIt(t *testing.T) {
 	g := NewWithT(t)
 	b := newBooking().step()
 	room := b.room()
-	room.Refused = &Refusal{Reason: v1alpha1.ReasonRejected, Said: "Pod \"x\" is invalid: must be a standard resource"}
+	room.Refused = &Refusal{Reason: v1beta1.ReasonRejected, Said: "Pod \"x\" is invalid: must be a standard resource"}
 	b.o.Placeholders[ReservationKey{"ads", "launch"}] = room
 	b.step()
-	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationGathering))
+	g.Expect(b.says().Phase).To(Equal(v1beta1.ReservationGathering))
 	g.Expect(b.says().Reason).To(Equal("Rejected"))
 	g.Expect(b.says().Message).To(Equal(`Pod "x" is invalid: must be a standard resource. Correct the reservation or what ` +
 		`refuses it. Tideline keeps trying.`))
@@ -118,14 +118,14 @@ func TestReservationSaysWhatRefusesIt(t *testing.T) {
 	g.Expect(b.says().Message).To(HaveSuffix("Tideline keeps trying."))
 	b.now = b.now.Add(2 * time.Hour)
 	b.step()
-	g.Expect(b.says()).To(And(HaveField("Phase", v1alpha1.ReservationExpired), HaveField("Message", ""), HaveField("Reason", "")))
+	g.Expect(b.says()).To(And(HaveField("Phase", v1beta1.ReservationExpired), HaveField("Message", ""), HaveField("Reason", "")))
 }
 
 func TestReservationIsHeldAndHandedOver(t *testing.T) {
 	g := NewWithT(t)
 	b := newBooking().step()
 	since := metav1.NewTime(b.now)
-	g.Expect(b.says()).To(Equal(v1alpha1.ReservationStatus{Name: "launch", Phase: v1alpha1.ReservationGathering, Since: since}))
+	g.Expect(b.says()).To(Equal(v1beta1.ReservationStatus{Name: "launch", Phase: v1beta1.ReservationGathering, Since: since}))
 	g.Expect(b.last.Placeholders[0].CreateGroup).To(And(HaveField("MinMember", int32(2)), HaveField("Queue", "ads"),
 		HaveField("Namespace", "tideline-system"), HaveField("PriorityClass", "tideline-exploratory")))
 	all := b.last.Placeholders[0].CreateGroup.MinResources["nvidia.com/gpu"]
@@ -136,19 +136,19 @@ func TestReservationIsHeldAndHandedOver(t *testing.T) {
 	g.Expect(b.last.Placeholders[0]).To(Equal(nothing), "nothing is done twice")
 
 	b.place()
-	g.Expect(b.says()).To(Equal(v1alpha1.ReservationStatus{
-		Name: "launch", Phase: v1alpha1.ReservationHeld, Placed: 2, Since: since,
+	g.Expect(b.says()).To(Equal(v1beta1.ReservationStatus{
+		Name: "launch", Phase: v1beta1.ReservationHeld, Placed: 2, Since: since,
 	}))
 
 	b.o.Tasks = []Task{b.launch()}
 	b.step()
-	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandingOver))
-	g.Expect(b.says().Job).To(HaveValue(Equal(v1alpha1.GangRef{Namespace: "ads-dev", Name: "launch"})))
+	g.Expect(b.says().Phase).To(Equal(v1beta1.ReservationHandingOver))
+	g.Expect(b.says().Job).To(HaveValue(Equal(v1beta1.GangRef{Namespace: "ads-dev", Name: "launch"})))
 	g.Expect(b.room().Group.MinMember).To(Equal(int32(2)), "it is held until the task's gang is the first")
 	b.o.Tasks[0].Asks = true
 	b.step()
 	g.Expect(b.room().Group.MinMember).To(BeZero(), "Volcano may take it then, and does so for the first")
-	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandingOver))
+	g.Expect(b.says().Phase).To(Equal(v1beta1.ReservationHandingOver))
 	room := b.room()
 	room.Pods = room.Pods[:1]
 	b.o.Placeholders[ReservationKey{"ads", "launch"}] = room
@@ -159,21 +159,21 @@ func TestReservationIsHeldAndHandedOver(t *testing.T) {
 	g.Expect(b.room().Pods).To(HaveLen(1), "also when the gang is as any other again")
 	b.o.Tasks[0].Placed = true
 	b.step()
-	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandedOver))
+	g.Expect(b.says().Phase).To(Equal(v1beta1.ReservationHandedOver))
 	g.Expect(b.room().Pods).To(HaveLen(1), "the rest stays until that is written")
 	b.step()
 	g.Expect(b.room()).To(Equal(Placeholders{}))
 	b.o.Tasks = nil
 	b.step().step()
-	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandedOver), "it is not gathered again when the task has gone")
+	g.Expect(b.says().Phase).To(Equal(v1beta1.ReservationHandedOver), "it is not gathered again when the task has gone")
 	g.Expect(b.room()).To(Equal(Placeholders{}))
 }
 
 func TestWhoTakesTheRoom(t *testing.T) {
-	const held, handingOver, handedOver = v1alpha1.ReservationHeld, v1alpha1.ReservationHandingOver, v1alpha1.ReservationHandedOver
+	const held, handingOver, handedOver = v1beta1.ReservationHeld, v1beta1.ReservationHandingOver, v1beta1.ReservationHandedOver
 	for name, c := range map[string]struct {
 		change          func(*Task)
-		phase           v1alpha1.ReservationPhase
+		phase           v1beta1.ReservationPhase
 		reason, message string
 	}{
 		"one that claims room":   {change: func(*Task) {}, phase: handingOver},
@@ -184,9 +184,9 @@ func TestWhoTakesTheRoom(t *testing.T) {
 		"one that has just come": {change: func(t *Task) { t.Claims, t.Unjudged = false, true }, phase: held},
 		"one that claims nothing": {
 			change: func(t *Task) {
-				t.Claims, t.Reason, t.Message = false, v1alpha1.ReasonBackOff, "Attempt 2 creates its workers at ten."
+				t.Claims, t.Reason, t.Message = false, v1beta1.ReasonBackOff, "Attempt 2 creates its workers at ten."
 			},
-			phase: held, reason: v1alpha1.ReasonBackOff,
+			phase: held, reason: v1beta1.ReasonBackOff,
 			message: "The room is for job ads-dev/launch, which claims none now. Its status says BackOff: Attempt 2 creates its " +
 				"workers at ten.",
 		},
@@ -195,22 +195,22 @@ func TestWhoTakesTheRoom(t *testing.T) {
 			message: "The room is for job ads-dev/launch, which claims none now.",
 		},
 		"one of somebody else": {
-			change: func(t *Task) { t.Owner = "mallory" }, phase: held, reason: v1alpha1.ReasonOtherOwner,
+			change: func(t *Task) { t.Owner = "mallory" }, phase: held, reason: v1beta1.ReasonOtherOwner,
 			message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice. The job gets no room of it. Ask " +
 				"mallory to delete the job, or correct the reservation's jobRef or owner.",
 		},
 		"one of somebody else that came before": {
 			change: func(t *Task) { t.Owner, t.Created = "mallory", t.Created.Add(-time.Hour) }, phase: held,
-			reason: v1alpha1.ReasonOtherOwner, message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice. " +
+			reason: v1beta1.ReasonOtherOwner, message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice. " +
 				"The job gets no room of it. Ask mallory to delete the job, or correct the reservation's jobRef or owner.",
 		},
 		"one of somebody else that has places": {
-			change: func(t *Task) { t.Owner, t.Placed = "Alice", true }, phase: held, reason: v1alpha1.ReasonOtherOwner,
+			change: func(t *Task) { t.Owner, t.Placed = "Alice", true }, phase: held, reason: v1beta1.ReasonOtherOwner,
 			message: "Job ads-dev/launch belongs to Alice, and the reservation is for alice. The job gets no room of it. Ask Alice " +
 				"to delete the job, or correct the reservation's jobRef or owner.",
 		},
 		"one that names no owner": {
-			change: func(t *Task) { t.Owner = "" }, phase: held, reason: v1alpha1.ReasonOtherOwner,
+			change: func(t *Task) { t.Owner = "" }, phase: held, reason: v1beta1.ReasonOtherOwner,
 			message: "Job ads-dev/launch has no owner, and the reservation is for alice. The job gets no room of it. Set " +
 				"spec.owner of the job to alice, or correct the reservation's jobRef.",
 		},
@@ -241,12 +241,12 @@ func TestTheTaskTakesTheRoomWhoeverElseHasItsName(t *testing.T) {
 	b.step().place()
 	other, idle := b.launch(), b.launch()
 	other.Namespace, other.Owner, other.Created = "ads-prod", "mallory", b.now.Add(-time.Hour)
-	idle.Claims, idle.Reason = false, v1alpha1.ReasonSuspended
+	idle.Claims, idle.Reason = false, v1beta1.ReasonSuspended
 	b.o.Tasks = []Task{other, idle}
-	g.Expect(b.step().says().Reason).To(Equal(v1alpha1.ReasonSuspended), "what keeps the task itself is told first")
+	g.Expect(b.step().says().Reason).To(Equal(v1beta1.ReasonSuspended), "what keeps the task itself is told first")
 	b.o.Tasks[1].Claims = true
-	g.Expect(b.step().says()).To(And(HaveField("Phase", v1alpha1.ReservationHandingOver), HaveField("Message", ""),
-		HaveField("Job", &v1alpha1.GangRef{Namespace: "ads-dev", Name: "launch"})))
+	g.Expect(b.step().says()).To(And(HaveField("Phase", v1beta1.ReservationHandingOver), HaveField("Message", ""),
+		HaveField("Job", &v1beta1.GangRef{Namespace: "ads-dev", Name: "launch"})))
 	later := b.launch()
 	later.Namespace, later.Created = "ads-prod", b.now.Add(time.Minute)
 	for _, tasks := range [][]Task{{b.launch(), later}, {later, b.launch()}} {
@@ -255,7 +255,7 @@ func TestTheTaskTakesTheRoomWhoeverElseHasItsName(t *testing.T) {
 	}
 	later.Claims, later.Unjudged = false, true
 	b.o.Tasks = []Task{later}
-	g.Expect(b.step().says()).To(And(HaveField("Phase", v1alpha1.ReservationHeld), HaveField("Message", "")),
+	g.Expect(b.step().says()).To(And(HaveField("Phase", v1beta1.ReservationHeld), HaveField("Message", "")),
 		"what was handed over to one job does not go on to another unjudged")
 	later.Claims, later.Unjudged = true, false
 	b.o.Tasks = []Task{later, idle}
@@ -272,14 +272,14 @@ func TestRoomIsHeldAgainWhenTheTaskClaimsItNoMore(t *testing.T) {
 	b.step().step()
 	g.Expect(b.room().Group.MinMember).To(BeZero())
 	b.o.Tasks[0].Claims, b.o.Tasks[0].Unjudged = false, true
-	g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationHandingOver), "an operator that has just begun knows nothing yet")
+	g.Expect(b.step().says().Phase).To(Equal(v1beta1.ReservationHandingOver), "an operator that has just begun knows nothing yet")
 	g.Expect(b.room().Group.MinMember).To(BeZero())
-	b.o.Tasks[0].Unjudged, b.o.Tasks[0].Reason = false, v1alpha1.ReasonNotPlaced
-	g.Expect(b.step().says()).To(And(HaveField("Phase", v1alpha1.ReservationHeld), HaveField("Reason", v1alpha1.ReasonNotPlaced),
+	b.o.Tasks[0].Unjudged, b.o.Tasks[0].Reason = false, v1beta1.ReasonNotPlaced
+	g.Expect(b.step().says()).To(And(HaveField("Phase", v1beta1.ReservationHeld), HaveField("Reason", v1beta1.ReasonNotPlaced),
 		HaveField("Job", BeNil())))
 	g.Expect(b.room().Group.MinMember).To(Equal(int32(2)), "Volcano protects it again")
 	b.o.Tasks[0].Unjudged = true
-	g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationHeld), "nor does one that has just begun hand it over again")
+	g.Expect(b.step().says().Phase).To(Equal(v1beta1.ReservationHeld), "nor does one that has just begun hand it over again")
 }
 
 func TestTasksThatFindNothingToTake(t *testing.T) {
@@ -287,16 +287,16 @@ func TestTasksThatFindNothingToTake(t *testing.T) {
 		g := NewWithT(t)
 		b := newBooking().step()
 		b.o.Tasks = []Task{b.launch()}
-		g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationHandedOver), "its gang waits as well as that of the reservation")
+		g.Expect(b.step().says().Phase).To(Equal(v1beta1.ReservationHandedOver), "its gang waits as well as that of the reservation")
 		g.Expect(b.step().room()).To(Equal(Placeholders{}))
 	})
 	t.Run("while nothing is held, and that claims nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		b := newBooking().step()
 		b.o.Tasks = []Task{b.launch()}
-		b.o.Tasks[0].Claims, b.o.Tasks[0].Reason = false, v1alpha1.ReasonSuspended
-		g.Expect(b.step().says()).To(And(HaveField("Phase", v1alpha1.ReservationGathering),
-			HaveField("Reason", v1alpha1.ReasonSuspended)), "the room is gathered for it meanwhile")
+		b.o.Tasks[0].Claims, b.o.Tasks[0].Reason = false, v1beta1.ReasonSuspended
+		g.Expect(b.step().says()).To(And(HaveField("Phase", v1beta1.ReservationGathering),
+			HaveField("Reason", v1beta1.ReasonSuspended)), "the room is gathered for it meanwhile")
 	})
 	t.Run("that goes before it took the room", func(t *testing.T) {
 		g := NewWithT(t)
@@ -305,8 +305,8 @@ func TestTasksThatFindNothingToTake(t *testing.T) {
 		b.o.Tasks = []Task{b.launch()}
 		b.step()
 		b.o.Tasks = nil
-		g.Expect(b.step().says()).To(Equal(v1alpha1.ReservationStatus{
-			Name: "launch", Phase: v1alpha1.ReservationHeld, Placed: 2, Since: since,
+		g.Expect(b.step().says()).To(Equal(v1beta1.ReservationStatus{
+			Name: "launch", Phase: v1beta1.ReservationHeld, Placed: 2, Since: since,
 		}))
 		b.o.Tasks = []Task{b.launch()}
 		b.o.Tasks[0].Asks = true
@@ -321,10 +321,10 @@ func TestReservationExpires(t *testing.T) {
 	b := newBooking().step().place()
 	g.Expect(Plan(b.o, b.now).Again).To(Equal(time.Hour))
 	b.now = b.now.Add(time.Hour)
-	g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationExpired))
+	g.Expect(b.step().says().Phase).To(Equal(v1beta1.ReservationExpired))
 	g.Expect(b.step().room()).To(Equal(Placeholders{}))
 	b.spec().Until = metav1.NewTime(b.now.Add(time.Hour))
-	g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationGathering), "who prolongs it has it gathered anew")
+	g.Expect(b.step().says().Phase).To(Equal(v1beta1.ReservationGathering), "who prolongs it has it gathered anew")
 	g.Expect(b.step().room().Pods).To(HaveLen(2))
 }
 
@@ -370,7 +370,7 @@ func TestPlaceholderIsAPodThatDoesNothing(t *testing.T) {
 	pods := Plan(b.o, b.now).Profiles[0].Placeholders[0].CreatePods
 	pod := pods[1]
 	g.Expect(len(pod.Name)).To(BeNumerically("<=", 63))
-	g.Expect(pod.Labels).To(And(HaveKeyWithValue(v1alpha1.LabelProfile, "ads"), HaveKeyWithValue(v1alpha1.LabelWorkerIndex, "1")))
+	g.Expect(pod.Labels).To(And(HaveKeyWithValue(v1beta1.LabelProfile, "ads"), HaveKeyWithValue(v1beta1.LabelWorkerIndex, "1")))
 	g.Expect(pod.Spec.SchedulerName).To(Equal(gang.SchedulerName))
 	g.Expect(pod.Spec.PriorityClassName).To(Equal("tideline-exploratory"))
 	g.Expect(*pod.Spec.TerminationGracePeriodSeconds).To(BeZero(), "its room is free at once")

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/text"
@@ -21,8 +21,8 @@ func (r *review) writeStatus(lent map[string]capacity.Amounts) {
 	name := r.profile.Name
 	namespaces := r.p.namespaces[name]
 	r.st.NamespaceCount = int32(len(namespaces))
-	r.st.Namespaces = namespaces[:min(len(namespaces), v1alpha1.ProfileNamespacesLimit)]
-	if q, there := r.p.queues[name]; there && q.Labels[v1alpha1.LabelProfile] == name {
+	r.st.Namespaces = namespaces[:min(len(namespaces), v1beta1.ProfileNamespacesLimit)]
+	if q, there := r.p.queues[name]; there && q.Labels[v1beta1.LabelProfile] == name {
 		r.st.Queue = name
 	} else {
 		r.st.Queue = ""
@@ -59,7 +59,7 @@ func (r *review) sayFigures(lent capacity.Amounts) {
 	r.st.Deserved, r.st.Used, r.st.Borrowed, r.st.Lent = listOf(share), listOf(used), listOf(borrowed), listOf(lends)
 	r.sayHolders()
 	offers := r.p.o.Offers[r.profile.Name]
-	r.st.Available = offers[:min(len(offers), v1alpha1.AvailableLimit)]
+	r.st.Available = offers[:min(len(offers), v1beta1.AvailableLimit)]
 	r.st.Running, r.st.Waiting, r.st.AwaitingApproval = 0, 0, 0
 	for _, n := range r.p.namespaces[r.profile.Name] {
 		r.st.Running += r.p.o.Jobs[n].Running
@@ -109,7 +109,7 @@ const namedConflicts = 5
 func (r *review) setNamespaceConflict() {
 	conflicts := r.p.conflicts[r.profile.Name]
 	if len(conflicts) == 0 {
-		r.conditionWriter().Remove(v1alpha1.ConditionNamespaceConflict)
+		r.conditionWriter().Remove(v1beta1.ConditionNamespaceConflict)
 		return
 	}
 	var words []string
@@ -119,7 +119,7 @@ func (r *review) setNamespaceConflict() {
 	if more := len(conflicts) - namedConflicts; more > 0 {
 		words = append(words, fmt.Sprintf("%d more", more))
 	}
-	r.setCondition(v1alpha1.ConditionNamespaceConflict, metav1.ConditionTrue, v1alpha1.ReasonNamespaceTaken, fmt.Sprintf(
+	r.setCondition(v1beta1.ConditionNamespaceConflict, metav1.ConditionTrue, v1beta1.ReasonNamespaceTaken, fmt.Sprintf(
 		"The selector matches %s of older profiles, which keep them: %s. Narrow one of the selectors, or change the labels of the "+
 			"namespaces.", count(len(conflicts), "namespace"), strings.Join(words, "; ")))
 }
@@ -127,10 +127,10 @@ func (r *review) setNamespaceConflict() {
 // setOvercommitted reports that guarantees and fixed shares exceed the nodes.
 func (r *review) setOvercommitted() {
 	if len(r.p.excess) == 0 {
-		r.conditionWriter().Remove(v1alpha1.ConditionOvercommitted)
+		r.conditionWriter().Remove(v1beta1.ConditionOvercommitted)
 		return
 	}
-	r.setCondition(v1alpha1.ConditionOvercommitted, metav1.ConditionTrue, v1alpha1.ReasonGuaranteesExceedNodes, fmt.Sprintf(
+	r.setCondition(v1beta1.ConditionOvercommitted, metav1.ConditionTrue, v1beta1.ReasonGuaranteesExceedNodes, fmt.Sprintf(
 		"The guarantees and fixed shares of all queues exceed the nodes by %s. Nothing is left to divide by weight, and Volcano "+
 			"cannot "+
 			"give each queue its guarantee. Lower some of them, or add nodes.", r.p.excess.String()))
@@ -142,9 +142,9 @@ func (r *review) summarize() (reason, message string) {
 	case r.obstacle != nil:
 		return r.obstacle.reason, r.obstacle.message
 	case r.changedByProfile():
-		return v1alpha1.ReasonQueueChanging, fmt.Sprintf("Tideline is updating Queue %s to the profile.", r.profile.Name)
+		return v1beta1.ReasonQueueChanging, fmt.Sprintf("Tideline is updating Queue %s to the profile.", r.profile.Name)
 	}
-	return v1alpha1.ReasonQueueReady, fmt.Sprintf("Queue %s serves %s with a share of %s.", r.profile.Name,
+	return v1beta1.ReasonQueueReady, fmt.Sprintf("Queue %s serves %s with a share of %s.", r.profile.Name,
 		count(int(r.st.NamespaceCount), "namespace"), shareInWords(r.p.shares[r.profile.Name]))
 }
 
@@ -160,25 +160,25 @@ func (r *review) setReady(reason, message string) {
 	if r.obstacle != nil || r.changedByProfile() {
 		ready = metav1.ConditionFalse
 	}
-	r.setCondition(v1alpha1.ConditionReady, ready, reason, message)
+	r.setCondition(v1beta1.ConditionReady, ready, reason, message)
 }
 
 // setReconciling is for a profile whose Queue will be up to date without an action of a person.
 func (r *review) setReconciling(reason, message string) {
 	if r.obstacle != nil && !r.obstacle.stalled || r.obstacle == nil && r.changedByProfile() {
-		r.setCondition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
+		r.setCondition(v1beta1.ConditionReconciling, metav1.ConditionTrue, reason, message)
 		return
 	}
-	r.conditionWriter().Remove(v1alpha1.ConditionReconciling)
+	r.conditionWriter().Remove(v1beta1.ConditionReconciling)
 }
 
 // setStalled is for a profile that waits until a person changes something.
 func (r *review) setStalled(reason, message string) {
 	if r.obstacle != nil && r.obstacle.stalled {
-		r.setCondition(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason, message)
+		r.setCondition(v1beta1.ConditionStalled, metav1.ConditionTrue, reason, message)
 		return
 	}
-	r.conditionWriter().Remove(v1alpha1.ConditionStalled)
+	r.conditionWriter().Remove(v1beta1.ConditionStalled)
 }
 
 // shareInWords writes a share, without resources whose amount is zero.

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -23,7 +23,7 @@ const (
 )
 
 // stopsPerInterval is how many Notebooks of a profile are stopped within idleInterval: the status names each of them.
-const stopsPerInterval = v1alpha1.StoppedNotebooksLimit
+const stopsPerInterval = v1beta1.StoppedNotebooksLimit
 
 // NotebookPod is a pod with accelerators that may be a Notebook's: it says so, and has the name of the first pod of the
 // StatefulSet that controls it. Whoever may create pods in its namespace can write all of that, so it proves nothing: before a
@@ -76,19 +76,19 @@ func (r *review) planStops() {
 	switch {
 	case r.given.Invalid != "":
 	case after == nil:
-		r.conditionWriter().Remove(v1alpha1.ConditionIdleNotebooksStopped)
+		r.conditionWriter().Remove(v1beta1.ConditionIdleNotebooksStopped)
 	case o.Stopping.Impossible != "":
 		r.sayNotStopping(o.Stopping.Reason, o.Stopping.Impossible)
 		r.p.wakeAfter(RefusedInterval)
 	case !o.IdleAsOf.IsZero() && o.IdleOld:
-		r.sayNotStopping(v1alpha1.ReasonUseUnknown, fmt.Sprintf("Prometheus has not told the use of accelerators since %s.",
+		r.sayNotStopping(v1beta1.ReasonUseUnknown, fmt.Sprintf("Prometheus has not told the use of accelerators since %s.",
 			o.IdleAsOf.UTC().Format(time.RFC3339)))
-	case o.IdleOld && meta.FindStatusCondition(r.st.Conditions, v1alpha1.ConditionIdleNotebooksStopped) != nil:
+	case o.IdleOld && meta.FindStatusCondition(r.st.Conditions, v1beta1.ConditionIdleNotebooksStopped) != nil:
 		// The operator has just started. What was last said will be true again in seconds.
 	case o.IdleOld:
-		r.sayNotStopping(v1alpha1.ReasonUseUnknown, "The operator does not know the use of accelerators yet.")
+		r.sayNotStopping(v1beta1.ReasonUseUnknown, "The operator does not know the use of accelerators yet.")
 	case o.IdleAsOf.IsZero():
-		r.sayNotStopping(v1alpha1.ReasonUseUnknown, "The use of accelerators is unknown, because the operator asks no Prometheus or "+
+		r.sayNotStopping(v1beta1.ReasonUseUnknown, "The use of accelerators is unknown, because the operator asks no Prometheus or "+
 			"keeps no ledger. An administrator names both in its configuration (prometheus.url, ledger).")
 	default:
 		r.chooseStops(after.Duration)
@@ -126,7 +126,7 @@ func (r *review) chooseStops(after time.Duration) {
 func (r *review) sayStopping(after time.Duration) {
 	for _, t := range r.idleTasks() {
 		if t.Notebook != nil && t.Notebook.Refused != "" {
-			r.sayNotStopping(v1alpha1.ReasonStoppingForbidden, fmt.Sprintf("Notebook %s/%s could not be stopped: %s. The operator tries "+
+			r.sayNotStopping(v1beta1.ReasonStoppingForbidden, fmt.Sprintf("Notebook %s/%s could not be stopped: %s. The operator tries "+
 				"again every %s.", t.Namespace, t.Name, strings.TrimSuffix(t.Notebook.Refused, "."), text.FormatDuration(idleInterval)))
 			return
 		}
@@ -142,11 +142,11 @@ func (r *review) sayStopping(after time.Duration) {
 		message += fmt.Sprintf(" The last were %s. To start one again: %s.", strings.Join(words, ", "),
 			StartNotebookAgain(last[0].Namespace, last[0].Name))
 	}
-	r.setCondition(v1alpha1.ConditionIdleNotebooksStopped, metav1.ConditionTrue, v1alpha1.ReasonStoppingIdle, message)
+	r.setCondition(v1beta1.ConditionIdleNotebooksStopped, metav1.ConditionTrue, v1beta1.ReasonStoppingIdle, message)
 }
 
 func (r *review) sayNotStopping(reason, why string) {
-	r.setCondition(v1alpha1.ConditionIdleNotebooksStopped, metav1.ConditionFalse, reason, why+" Until then no other is stopped.")
+	r.setCondition(v1beta1.ConditionIdleNotebooksStopped, metav1.ConditionFalse, reason, why+" Until then no other is stopped.")
 }
 
 // stopsAt says of a task that is named when its Notebook is stopped; empty if it is not, or that is not known.
@@ -168,8 +168,8 @@ func StartNotebookAgain(namespace, name string) string {
 }
 
 // AsStopped is what the status says of a Notebook that was stopped at a time.
-func (s *NotebookStop) AsStopped(at time.Time) v1alpha1.StoppedNotebook {
-	return v1alpha1.StoppedNotebook{
+func (s *NotebookStop) AsStopped(at time.Time) v1beta1.StoppedNotebook {
+	return v1beta1.StoppedNotebook{
 		Namespace: s.Namespace, Name: s.Name, User: text.ClipLine(s.Pod.User, longestUser),
 		Held: text.FormatThousandths(s.Pod.Accelerators), IdleHours: int64(s.Pod.Idle / time.Hour),
 		AsOf: metav1.NewTime(s.AsOf).Rfc3339Copy(), Time: metav1.NewTime(at).Rfc3339Copy(),
@@ -188,13 +188,13 @@ func (s *NotebookStop) InWords() string {
 }
 
 // lastStopped are the last of both lists, the latest first, each once.
-func lastStopped(written, known []v1alpha1.StoppedNotebook) []v1alpha1.StoppedNotebook {
+func lastStopped(written, known []v1beta1.StoppedNotebook) []v1beta1.StoppedNotebook {
 	all := slices.Concat(written, known)
-	slices.SortStableFunc(all, func(a, b v1alpha1.StoppedNotebook) int {
+	slices.SortStableFunc(all, func(a, b v1beta1.StoppedNotebook) int {
 		return cmp.Or(b.Time.Compare(a.Time.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	all = slices.CompactFunc(all, func(a, b v1alpha1.StoppedNotebook) bool {
+	all = slices.CompactFunc(all, func(a, b v1beta1.StoppedNotebook) bool {
 		return a.Time.Equal(&b.Time) && a.Namespace == b.Namespace && a.Name == b.Name
 	})
-	return all[:min(len(all), v1alpha1.StoppedNotebooksLimit)]
+	return all[:min(len(all), v1beta1.StoppedNotebooksLimit)]
 }

@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // stopping is a profile that has notebooks stopped that were idle for two days, with fresh figures.
-func stopping(t *testing.T) (*simulator, *v1alpha1.ResourceQuotaProfile) {
+func stopping(t *testing.T) (*simulator, *v1beta1.ResourceQuotaProfile) {
 	t.Helper()
 	w := newSimulator(t)
 	p := w.profile("ads", 1)
@@ -39,7 +39,7 @@ func (w *simulator) stops() (names []string, said *metav1.Condition) {
 	for i := range d.Stop {
 		names = append(names, d.Stop[i].Namespace+"/"+d.Stop[i].Name)
 	}
-	return names, meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionIdleNotebooksStopped)
+	return names, meta.FindStatusCondition(d.Status.Conditions, v1beta1.ConditionIdleNotebooksStopped)
 }
 
 func TestIdleNotebooksAreStoppedWhereTheProfileSaysSo(t *testing.T) {
@@ -55,9 +55,9 @@ func TestIdleNotebooksAreStoppedWhereTheProfileSaysSo(t *testing.T) {
 	})
 	names, said := w.stops()
 	g.Expect(names).To(Equal([]string{"ads-dev/large", "ads-dev/small"}), "the most wasteful first")
-	g.Expect(said).To(HaveValue(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonStoppingIdle),
+	g.Expect(said).To(HaveValue(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1beta1.ReasonStoppingIdle),
 		HaveField("Message", "Notebooks are stopped that do not use their accelerators for 48h."))))
-	named := meta.FindStatusCondition(w.plan().Profiles[0].Status.Conditions, v1alpha1.ConditionAcceleratorsIdle)
+	named := meta.FindStatusCondition(w.plan().Profiles[0].Status.Conditions, v1beta1.ConditionAcceleratorsIdle)
 	g.Expect(named).To(HaveValue(HaveField("Message", And(
 		ContainSubstring("StatefulSet ads-dev/young of alice (8 for 47h, its Notebook is stopped at 48h)"),
 		ContainSubstring("Deployment ads-dev/web of an unknown user (8 for 500h),")))), "who is stopped, and who is not")
@@ -66,7 +66,7 @@ func TestIdleNotebooksAreStoppedWhereTheProfileSaysSo(t *testing.T) {
 	g.Expect(s.InWords()).To(Equal("Stopped Notebook ads-dev/large of alice: its accelerators (2) were not in use for 48h as of " +
 		"2026-11-20T09:55:00Z, and its profile allows 48h (stopIdleAfter). Its volumes stay. To start it again: kubectl annotate " +
 		"-n ads-dev notebooks.kubeflow.org large kubeflow-resource-stopped-."))
-	w.o.Profiles[0].Stopped = []v1alpha1.StoppedNotebook{s.AsStopped(w.now)}
+	w.o.Profiles[0].Stopped = []v1beta1.StoppedNotebook{s.AsStopped(w.now)}
 	w.o.Idle[2].Notebook.Is = NotebookStopped
 	w.o.Idle[1].Notebook.Is = NotebookNone
 	names, said = w.stops()
@@ -74,7 +74,7 @@ func TestIdleNotebooksAreStoppedWhereTheProfileSaysSo(t *testing.T) {
 	g.Expect(said.Message).To(Equal("Notebooks are stopped that do not use their accelerators for 48h. The last were " +
 		"ads-dev/large of alice at 2026-11-20T10:00:00Z (2 not in use for 48h, as of 2026-11-20T09:55:00Z). To start one again: " +
 		"kubectl annotate -n ads-dev notebooks.kubeflow.org large kubeflow-resource-stopped-."))
-	named = meta.FindStatusCondition(w.plan().Profiles[0].Status.Conditions, v1alpha1.ConditionAcceleratorsIdle)
+	named = meta.FindStatusCondition(w.plan().Profiles[0].Status.Conditions, v1beta1.ConditionAcceleratorsIdle)
 	g.Expect(named.Message).To(And(ContainSubstring("large of alice (2 for 48h, stopped)"),
 		ContainSubstring("small of alice (0.5 for 50h).")))
 
@@ -90,16 +90,16 @@ func TestNoNotebookIsStoppedByGuesses(t *testing.T) {
 		change       func(o *Observed, p *Profile)
 		reason, says string
 	}{
-		"Prometheus is down": {func(o *Observed, _ *Profile) { o.IdleOld = true }, v1alpha1.ReasonUseUnknown,
+		"Prometheus is down": {func(o *Observed, _ *Profile) { o.IdleOld = true }, v1beta1.ReasonUseUnknown,
 			"Prometheus has not told the use of accelerators since 2026-11-20T09:55:00Z. Until then no other is stopped."},
 		"the operator has just started": {func(o *Observed, _ *Profile) { o.IdleOld, o.IdleAsOf = true, time.Time{} },
-			v1alpha1.ReasonUseUnknown, "The operator does not know the use of accelerators yet."},
-		"nothing is measured": {func(o *Observed, _ *Profile) { o.IdleAsOf = time.Time{} }, v1alpha1.ReasonUseUnknown,
+			v1beta1.ReasonUseUnknown, "The operator does not know the use of accelerators yet."},
+		"nothing is measured": {func(o *Observed, _ *Profile) { o.IdleAsOf = time.Time{} }, v1beta1.ReasonUseUnknown,
 			"The use of accelerators is unknown, because the operator asks no Prometheus or keeps no ledger."},
-		"a right is missing": {func(o *Observed, _ *Profile) { o.Stopping = Stopping{v1alpha1.ReasonStoppingForbidden, "It may not."} },
-			v1alpha1.ReasonStoppingForbidden, "It may not. Until then no other is stopped."},
+		"a right is missing": {func(o *Observed, _ *Profile) { o.Stopping = Stopping{v1beta1.ReasonStoppingForbidden, "It may not."} },
+			v1beta1.ReasonStoppingForbidden, "It may not. Until then no other is stopped."},
 		"it was refused": {func(o *Observed, _ *Profile) { o.Idle[0].Notebook.Refused = "denied by a policy" },
-			v1alpha1.ReasonStoppingForbidden,
+			v1beta1.ReasonStoppingForbidden,
 			"Notebook ads-dev/nb could not be stopped: denied by a policy. The operator tries again every 10m0s."},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -27,14 +27,14 @@ type Task struct {
 // ownerLimit is how much of an owner's name a message has.
 const ownerLimit = 200
 
-func (t *Task) ref() *v1alpha1.GangRef {
-	return &v1alpha1.GangRef{Namespace: t.Namespace, Name: t.Name}
+func (t *Task) ref() *v1beta1.GangRef {
+	return &v1beta1.GangRef{Namespace: t.Namespace, Name: t.Name}
 }
 
 // takesRoom tells whether the task takes the room of its reservation. A handover that has begun continues while the task's
 // claim is unknown, as after a start of the operator.
-func (t *Task) takesRoom(st *v1alpha1.ReservationStatus) bool {
-	goesOn := t.Unjudged && st.Phase == v1alpha1.ReservationHandingOver && st.Job != nil && *st.Job == *t.ref()
+func (t *Task) takesRoom(st *v1beta1.ReservationStatus) bool {
+	goesOn := t.Unjudged && st.Phase == v1beta1.ReservationHandingOver && st.Job != nil && *st.Job == *t.ref()
 	return t.Placed || t.Claims || goesOn
 }
 
@@ -42,7 +42,7 @@ func (t *Task) takesRoom(st *v1alpha1.ReservationStatus) bool {
 // for none. The taker has the reservation's task name and owner, and claims room. A training that is older than the
 // reservation does not take it. Among several the oldest counts. The status reports a training of the owner before one of
 // another user.
-func (r *review) takerCandidates(spec *v1alpha1.ProfileReservation, st *v1alpha1.ReservationStatus) (taker, other *Task) {
+func (r *review) takerCandidates(spec *v1beta1.ProfileReservation, st *v1beta1.ReservationStatus) (taker, other *Task) {
 	for i := range r.p.o.Tasks {
 		t := &r.p.o.Tasks[i]
 		if t.Name != spec.JobRef.Name || !slices.Contains(r.p.namespaces[r.profile.Name], t.Namespace) {
@@ -71,7 +71,7 @@ func olderTask(a, b *Task) *Task {
 }
 
 // keptFrom is why the task does not take the room of the reservation for its name, and what to do.
-func (t *Task) keptFrom(spec *v1alpha1.ProfileReservation) (reason, message string) {
+func (t *Task) keptFrom(spec *v1beta1.ProfileReservation) (reason, message string) {
 	owner, wanted := text.ClipLine(t.Owner, ownerLimit), text.ClipLine(spec.Owner, ownerLimit)
 	switch {
 	case t.Owner == spec.Owner && t.Unjudged:
@@ -82,10 +82,10 @@ func (t *Task) keptFrom(spec *v1alpha1.ProfileReservation) (reason, message stri
 			message += fmt.Sprintf(" Its status says %s: %s", reason, t.Message)
 		}
 	case t.Owner == "":
-		reason, message = v1alpha1.ReasonOtherOwner, fmt.Sprintf("Job %s has no owner, and the reservation is for %s. The job gets "+
+		reason, message = v1beta1.ReasonOtherOwner, fmt.Sprintf("Job %s has no owner, and the reservation is for %s. The job gets "+
 			"no room of it. Set spec.owner of the job to %[2]s, or correct the reservation's jobRef.", t.ref(), wanted)
 	default:
-		reason, message = v1alpha1.ReasonOtherOwner, fmt.Sprintf("Job %s belongs to %s, and the reservation is for %s. The job gets "+
+		reason, message = v1beta1.ReasonOtherOwner, fmt.Sprintf("Job %s belongs to %s, and the reservation is for %s. The job gets "+
 			"no room of it. Ask %[2]s to delete the job, or correct the reservation's jobRef or owner.", t.ref(), owner, wanted)
 	}
 	return reason, text.ClipLine(message, messageLimit)

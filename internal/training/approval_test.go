@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/quota/approval"
 )
@@ -25,7 +25,7 @@ func newGuarded(t *testing.T) *simulator {
 
 // approve has bob approve the job for a time.
 func (w *simulator) approve(d time.Duration) {
-	w.o.Job.Annotations = map[string]string{v1alpha1.AnnotationApproval: approval.Approval{
+	w.o.Job.Annotations = map[string]string{v1beta1.AnnotationApproval: approval.Approval{
 		By: "bob@example.com", UID: w.o.Job.UID, Profile: "ads", Tier: "main-traffic", At: metav1.NewTime(w.now),
 		Until: metav1.NewTime(w.now.Add(d)),
 	}.String()}
@@ -35,13 +35,13 @@ func TestJobWaitsForApproval(t *testing.T) {
 	g := NewWithT(t)
 	w := newGuarded(t).settle()
 	g.Expect(w.status().Attempt).To(BeNil(), "nothing begins")
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhasePending))
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonAwaitingApproval))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhasePending))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonAwaitingApproval))
 	g.Expect(w.status().Message).To(ContainSubstring("tideline approve ads/ctr --for 72h, or kubectl annotate etj ctr -n ads "))
-	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("absent"))
-	g.Expect(condition(w, v1alpha1.ConditionReconciling)).To(Equal("True/AwaitingApproval"))
+	g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("absent"))
+	g.Expect(condition(w, v1beta1.ConditionReconciling)).To(Equal("True/AwaitingApproval"))
 	g.Expect(w.events).To(Equal([]statuspace.Event{{
-		Type: corev1.EventTypeNormal, Reason: v1alpha1.ReasonAwaitingApproval, Message: w.status().Message,
+		Type: corev1.EventTypeNormal, Reason: v1beta1.ReasonAwaitingApproval, Message: w.status().Message,
 	}}))
 	g.Expect(w.written).To(Equal(1))
 
@@ -67,7 +67,7 @@ func TestApprovalsThatLetNothingBegin(t *testing.T) {
 			change(w)
 			w.settle()
 			NewWithT(t).Expect(w.status().Attempt).To(BeNil())
-			NewWithT(t).Expect(w.status().Reason).To(Equal(v1alpha1.ReasonAwaitingApproval))
+			NewWithT(t).Expect(w.status().Reason).To(Equal(v1beta1.ReasonAwaitingApproval))
 		})
 	}
 }
@@ -79,10 +79,10 @@ func TestApprovalExpiresBeforeTheJobBegins(t *testing.T) {
 	until := w.now.Add(time.Hour)
 	w.o.Queue.State = "Closed"
 	w.settle()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonQueueClosed), "it is approved, and something else keeps it")
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonQueueClosed), "it is approved, and something else keeps it")
 	g.Expect(w.now.Add(Plan(w.o, w.now).RequeueAfter)).To(Equal(until), "it is looked at again then")
 	w.pass(time.Hour).settle()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonAwaitingApproval))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonAwaitingApproval))
 	w.o.Queue.State = "Open"
 	w.settle()
 	g.Expect(w.status().Attempt).To(BeNil(), "it waits again")
@@ -93,10 +93,10 @@ func TestApprovalIsForTheBeginningAlone(t *testing.T) {
 	w := newGuarded(t)
 	w.approve(time.Hour)
 	w.trains().pass(2 * time.Hour).settle()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTraining), "a job that runs stays")
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonTraining), "a job that runs stays")
 	w.o.Job.Spec.Suspend = true
 	w.settle()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSuspended))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseSuspended))
 	w.o.Job.Spec.Suspend = false
 	w.settle()
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)), "what is stopped and goes on has begun")
@@ -110,5 +110,5 @@ func TestSuspensionIsNoWayRoundApproval(t *testing.T) {
 	w.o.Job.Spec.Suspend = false
 	w.settle()
 	g.Expect(w.status().Attempt).To(BeNil())
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonAwaitingApproval))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonAwaitingApproval))
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
@@ -30,7 +30,7 @@ func TestSurplusLeavesOnTheArbitersWord(t *testing.T) {
 			g.Expect(w.last.DeletePods).To(BeEmpty(), "who leaves, and for whom, is in status first")
 			w.pass(statuspace.SoonDelay).step()
 			g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{6, 7}))
-			g.Expect(w.status().Elasticity.GaveWayTo).To(HaveValue(Equal(v1alpha1.GangRef{Namespace: "ads", Name: "ranker"})))
+			g.Expect(w.status().Elasticity.GaveWayTo).To(HaveValue(Equal(v1beta1.GangRef{Namespace: "ads", Name: "ranker"})))
 			if restart {
 				w.restart()
 				w.o.Verdict = capacity.Verdict{}
@@ -65,7 +65,7 @@ func TestCoreNeverLeavesOnAnybodysWord(t *testing.T) {
 func TestFittingSurplusIsCreatedAsRoomAppears(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 8)
-	w.o.Job.Spec.Elasticity.Growth.Mode = v1alpha1.GrowthOnlyIfFits
+	w.o.Job.Spec.Elasticity.Growth.Mode = v1beta1.GrowthOnlyIfFits
 	w.settle().run().settle()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "nothing fits")
 	w.o.Verdict.SurplusLimit = 3
@@ -140,14 +140,14 @@ func TestJobThatCouldNeverFitIsToldWhatIsTooMuch(t *testing.T) {
 		Nodes: 1, Oversize: &capacity.Oversize{Resource: "nvidia.com/gpu", Asks: 64, Largest: 8},
 	}}
 	w.settle()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonNeverFits))
-	g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/NeverFits"))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonNeverFits))
+	g.Expect(condition(w, v1beta1.ConditionScheduled)).To(Equal("False/NeverFits"))
 	g.Expect(w.status().Message).To(HaveSuffix("as a whole. It does not fit even if nothing else runs. One worker asks for 64 " +
 		"nvidia.com/gpu; the largest node for it has 8. Ask for less (minReplicas, requests), or have an administrator add nodes or " +
 		"raise the limit of the Queue; it then starts by itself."))
 	w.o.Verdict = capacity.Verdict{}
 	w.run().settle()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTraining), "a node that joined has room: nothing was refused")
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonTraining), "a node that joined has room: nothing was refused")
 }
 
 func TestPlacedJobStandsInNoLine(t *testing.T) {
@@ -157,7 +157,7 @@ func TestPlacedJobStandsInNoLine(t *testing.T) {
 	w.o.Verdict = capacity.Verdict{Place: 1, Waiting: 1, From: []capacity.Holder{from}}
 	w.settle()
 	g.Expect(w.status().Place).To(Equal(int32(1)))
-	g.Expect(w.status().RoomFrom).To(Equal([]v1alpha1.RoomSource{{Name: "ctr", Workers: 2}}))
+	g.Expect(w.status().RoomFrom).To(Equal([]v1beta1.RoomSource{{Name: "ctr", Workers: 2}}))
 	w.run().settle()
 	g.Expect(w.status().Place).To(BeZero(), "the verdict is a moment old")
 	g.Expect(w.status().RoomFrom).To(BeEmpty())
@@ -184,8 +184,8 @@ func TestPlacesFarBackAreNotNews(t *testing.T) {
 func TestSchedulerConfigured(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2).trains()
-	g.Expect(condition(w, v1alpha1.ConditionSchedulerConfigured)).To(Equal("True/Configured"))
+	g.Expect(condition(w, v1beta1.ConditionSchedulerConfigured)).To(Equal("True/Configured"))
 	w.o.SchedulerObstacles = []string{"action preempt is missing"}
 	w.settle()
-	g.Expect(condition(w, v1alpha1.ConditionSchedulerConfigured)).To(Equal("False/Incomplete"))
+	g.Expect(condition(w, v1beta1.ConditionSchedulerConfigured)).To(Equal("False/Incomplete"))
 }

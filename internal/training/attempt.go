@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/describe"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
@@ -20,7 +20,7 @@ import (
 // recordAttempt starts an attempt in the planned status and creates nothing yet: the attempt must be written before its first
 // pod exists, because pods carry its number.
 func (p *planner) recordAttempt(number int32) {
-	p.Status.Attempt = &v1alpha1.AttemptStatus{
+	p.Status.Attempt = &v1beta1.AttemptStatus{
 		Number: number, StartTime: p.StatusTime(), MinReplicas: p.Spec.MinReplicas, MaxReplicas: p.Spec.MaxReplicas,
 		Tier: nextTier(p.State), NprocPerNode: p.NextProcesses(), Model: chooseModel(p.State), Checked: nextChecked(p.State),
 	}
@@ -76,7 +76,7 @@ func (p *planner) adoptRange() (adopted bool) {
 		p.recordAttempt(a.Number + 1)
 		return true
 	}
-	if p.Spec.Elasticity.RangeUpdate != v1alpha1.RangeUpdateRestart || !p.RangePending() {
+	if p.Spec.Elasticity.RangeUpdate != v1beta1.RangeUpdateRestart || !p.RangePending() {
 		return false
 	}
 	// Every worker restarts with the new attempt, so worker 0 saves first.
@@ -108,7 +108,7 @@ func (p *planner) adoptModel() (adopted bool) {
 func chooseModel(s *jobstate.State) string {
 	a := s.Spec.Accelerator
 	switch {
-	case a == nil || a.Mixing == v1alpha1.MixingAllowed || len(a.Models) == 0:
+	case a == nil || a.Mixing == v1beta1.MixingAllowed || len(a.Models) == 0:
 		return ""
 	case slices.Contains(a.Models, s.Verdict.Model):
 		return s.Verdict.Model
@@ -119,7 +119,7 @@ func chooseModel(s *jobstate.State) string {
 }
 
 // sizeAttempt returns the requests that the task's measured use suggests for a new attempt; nil if nothing collects use.
-func sizeAttempt(s *jobstate.State) *v1alpha1.SizingStatus {
+func sizeAttempt(s *jobstate.State) *v1beta1.SizingStatus {
 	if s.History == nil {
 		return nil
 	}
@@ -169,10 +169,10 @@ func (p *planner) shortenWaits() {
 // backOffObstacle says until when an attempt that began because of failures creates no workers.
 func backOffObstacle(s *jobstate.State, wait time.Duration) *jobstate.Obstacle {
 	return &jobstate.Obstacle{
-		Reason: v1alpha1.ReasonBackOff,
+		Reason: v1beta1.ReasonBackOff,
 		Message: fmt.Sprintf("Earlier attempts failed (restart %d of at most %d), so attempt %d creates its workers at %s. "+
 			"Until then it claims no room.",
-			len(s.Status.RestartTimes), ptr.Deref(s.Spec.Restarts.Max, v1alpha1.DefaultMaxRestarts),
+			len(s.Status.RestartTimes), ptr.Deref(s.Spec.Restarts.Max, v1beta1.DefaultMaxRestarts),
 			s.Status.Attempt.Number, describe.FormatTime(s.Now.Add(wait))),
 	}
 }

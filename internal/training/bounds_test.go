@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
@@ -24,12 +24,12 @@ func TestJobThatHasBegunOutlivesTighterBounds(t *testing.T) {
 	w.trains()
 	w.o.Config.Tiers[0].MaxMinSurplusRunSeconds, w.o.Config.Limits.MaxGraceSeconds = 0, 30
 	w.settle()
-	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("absent"))
+	g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("absent"))
 	w.deletePod(1).settle()
 	g.Expect(w.indices()).To(ContainElement(int32(1)), "who is lost is created anew")
 	w.suspend(true).settle()
 	w.suspend(false).settle()
-	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("absent"), "nor is its next gang refused")
+	g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("absent"), "nor is its next gang refused")
 	g.Expect(w.indices()).To(ConsistOf(int32(0), int32(1)))
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
@@ -20,25 +20,25 @@ var changesThatNoNewJobMayHave = map[string]struct {
 }{
 	"a tier whose QoS its template contradicts": {func(w *simulator) {
 		w.o.Job.Spec.Tier = "main-traffic"
-	}, v1alpha1.ReasonQoSNotMet},
+	}, v1beta1.ReasonQoSNotMet},
 	"a template that contradicts its tier": {func(w *simulator) {
 		w.o.Job.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"memory": resource.MustParse("1Gi")}
-	}, v1alpha1.ReasonQoSNotMet},
+	}, v1beta1.ReasonQoSNotMet},
 	"a longer grace period of its pods": {func(w *simulator) {
 		w.o.Job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](86400)
-	}, v1alpha1.ReasonLimitExceeded},
+	}, v1beta1.ReasonLimitExceeded},
 	"a longer grace period of its checkpoint": {func(w *simulator) {
 		w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To[int32](86400)
-	}, v1alpha1.ReasonLimitExceeded},
+	}, v1beta1.ReasonLimitExceeded},
 	"a longer protection of its surplus": {func(w *simulator) {
 		w.o.Job.Spec.Elasticity.Shrink.MinRunSeconds = ptr.To[int32](86400)
-	}, v1alpha1.ReasonLimitExceeded},
+	}, v1beta1.ReasonLimitExceeded},
 	"devices that cannot be counted": {func(w *simulator) {
 		claiming(&w.o, "tpu.example.com", 8)
-	}, v1alpha1.ReasonDevicesNotCounted},
+	}, v1beta1.ReasonDevicesNotCounted},
 	"devices that cannot be counted, by default": {func(w *simulator) {
 		w.o.Job.Spec.Framework.NprocPerNode = nil
-	}, v1alpha1.ReasonDevicesNotCounted},
+	}, v1beta1.ReasonDevicesNotCounted},
 }
 
 // begun is a job that has trained, and that a new job's rules would refuse in one of these ways after a change.
@@ -66,15 +66,15 @@ func TestJobThatWasChangedWhileSuspendedIsCheckedAgain(t *testing.T) {
 			claims := w.o.Claims
 			c.change(w)
 			w.suspend(false).settle()
-			g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/" + c.reason))
+			g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("True/" + c.reason))
 			g.Expect(w.o.Workers).To(BeEmpty(), "as a new one it does not begin")
 			g.Expect(w.status().Attempt.Number).To(Equal(int32(1)))
 			w.restart().settle()
-			g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/"+c.reason), "nor later")
+			g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("True/"+c.reason), "nor later")
 
 			w.o.Job.Spec, w.o.Claims = *was, claims
 			w.suspend(false).settle()
-			g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("absent"), "as it was before it goes on")
+			g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("absent"), "as it was before it goes on")
 			g.Expect(w.indices()).To(Equal([]int32{0, 1}))
 		})
 	}
@@ -93,7 +93,7 @@ func TestJobThatWasChangedWhilePreemptedIsCheckedAgain(t *testing.T) {
 			w.suspend(false).settle()
 			w.o.Verdict.Resume = true
 			w.settle()
-			g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/" + c.reason))
+			g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("True/" + c.reason))
 			g.Expect(w.o.Workers).To(BeEmpty(), "as a new one it does not begin")
 		})
 	}
@@ -113,7 +113,7 @@ func TestPreemptedJobOutlivesTighterRules(t *testing.T) {
 	g.Expect(w.status().Preemption).To(BeNil(), "nothing but its queue keeps it")
 	w.o.Queue.State = "Open"
 	w.settle().run().settle()
-	g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Training"))
+	g.Expect(condition(w, v1beta1.ConditionReady)).To(Equal("True/Training"))
 }
 
 func TestRunningJobOutlivesItsChanges(t *testing.T) {
@@ -124,6 +124,6 @@ func TestRunningJobOutlivesItsChanges(t *testing.T) {
 	w.o.Job.Generation++
 	w.settle()
 	w.deletePod(1).settle()
-	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("absent"))
+	g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("absent"))
 	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "it does not stop for what waits for its next attempt")
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
@@ -47,7 +47,7 @@ func (p *planner) ensureCheckpoint(what string) (ready bool) {
 	c := p.Status.Checkpoint
 	// A request for another reason is not reused, except for evictions: those workers leave whether or not a new one is made.
 	if c == nil || (c.For != what && what != forEviction) {
-		p.Status.Checkpoint = &v1alpha1.CheckpointStatus{For: what, RequestTime: p.StatusTime(), Number: nextRequest(p.State, master)}
+		p.Status.Checkpoint = &v1beta1.CheckpointStatus{For: what, RequestTime: p.StatusTime(), Number: nextRequest(p.State, master)}
 		p.requeueAfter(grace)
 		return false
 	}
@@ -72,7 +72,7 @@ func nextRequest(s *jobstate.State, master *podstate.Worker) int64 {
 }
 
 // requestNumber is the number of a request that is in status. Operators before the field existed used the time alone.
-func requestNumber(c *v1alpha1.CheckpointStatus) int64 { return cmp.Or(c.Number, c.RequestTime.Unix()) }
+func requestNumber(c *v1beta1.CheckpointStatus) int64 { return cmp.Or(c.Number, c.RequestTime.Unix()) }
 
 // tellOfCheckpoint adds to a PodGroup when the training last saved.
 func (p *planner) tellOfCheckpoint(state *gang.State, g gang.Group) gang.Group {

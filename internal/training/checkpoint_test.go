@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
@@ -52,7 +52,7 @@ func TestCheckpointBeforeWhateverTheOperatorDecides(t *testing.T) {
 		"maxReplicas":       {func(w *simulator) { w.scale(4) }, func(w *simulator) bool { return len(w.o.Workers) == 4 }},
 		"suspend":           {func(w *simulator) { w.suspend(true) }, func(w *simulator) bool { return len(w.o.Workers) == 0 }},
 		"range": {func(w *simulator) {
-			w.o.Job.Spec.Elasticity.RangeUpdate, w.o.Job.Spec.MinReplicas = v1alpha1.RangeUpdateRestart, 3
+			w.o.Job.Spec.Elasticity.RangeUpdate, w.o.Job.Spec.MinReplicas = v1beta1.RangeUpdateRestart, 3
 		}, func(w *simulator) bool { return w.status().Attempt.Number == 2 }},
 	} {
 		for how, acknowledged := range map[string]bool{"acknowledged": true, "not acknowledged": false} {
@@ -97,7 +97,7 @@ func TestNoCheckpointOfAJobThatDoesNotTrain(t *testing.T) {
 	w := newSimulator(t, 2, 8)
 	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(60))
 	w.settle().suspend(true).settle()
-	NewWithT(t).Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSuspended))
+	NewWithT(t).Expect(w.status().Reason).To(Equal(v1beta1.ReasonSuspended))
 }
 
 func TestStopDuringAnEvictionHasItsOwnCheckpoint(t *testing.T) {
@@ -110,7 +110,7 @@ func TestStopDuringAnEvictionHasItsOwnCheckpoint(t *testing.T) {
 	g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", first), "worker 7 still leaves, and what was saved then is old")
 	g.Expect(w.last.DeletePods).To(BeEmpty())
 	w.done().settle()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSuspending))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonSuspending))
 }
 
 func TestEachDepartureHasItsOwnCheckpoint(t *testing.T) {
@@ -211,7 +211,7 @@ func (m *planned) asksForALeave() bool {
 		return true
 	}
 	spec := &m.o.Job.Spec
-	if spec.Elasticity.RangeUpdate == v1alpha1.RangeUpdateRestart &&
+	if spec.Elasticity.RangeUpdate == v1beta1.RangeUpdateRestart &&
 		(spec.MinReplicas != m.was.Attempt.MinReplicas || spec.MaxReplicas != m.maximum()) {
 		return true
 	}

@@ -3,7 +3,7 @@ package training
 import (
 	"fmt"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
@@ -17,7 +17,7 @@ func claimMissing(s *jobstate.State) *jobstate.Obstacle {
 		return nil
 	}
 	return &jobstate.Obstacle{
-		Reason: v1alpha1.ReasonResourceClaimNotFound,
+		Reason: v1beta1.ReasonResourceClaimNotFound,
 		Message: fmt.Sprintf("Namespace %s has no %s, which spec.template.spec.resourceClaims names. Create it; the job "+
 			"then continues "+
 			"by itself.", s.Job.Namespace, missing.DescribeMissing()),
@@ -29,7 +29,7 @@ func claimMissing(s *jobstate.State) *jobstate.Obstacle {
 func devicesNotCounted(s *jobstate.State) *jobstate.Obstacle {
 	if n := s.Claims.Count(); len(n.Unknown) > 0 && admission.LimitsOf(s.Profile).HasLimits() {
 		return &jobstate.Obstacle{
-			Reason: v1alpha1.ReasonDevicesNotCounted, Stalled: true,
+			Reason: v1beta1.ReasonDevicesNotCounted, Stalled: true,
 			Message: fmt.Sprintf("Profile %s limits what jobs hold, and how many accelerators a worker claims is unknown: %s. Claim a "+
 				"number of devices of a listed class, or ask an administrator to list the class.", s.Profile.Name, n.DescribeUnknown()),
 		}
@@ -48,7 +48,7 @@ func processesNotCounted(s *jobstate.State) *jobstate.Obstacle {
 		return nil
 	}
 	return &jobstate.Obstacle{
-		Reason: v1alpha1.ReasonDevicesNotCounted, Stalled: true,
+		Reason: v1beta1.ReasonDevicesNotCounted, Stalled: true,
 		Message: fmt.Sprintf("How many processes a worker runs is unknown: %s. Set spec.framework.nprocPerNode, or claim a number of "+
 			"devices of a listed class.", n.DescribeUnknown()),
 	}

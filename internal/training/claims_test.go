@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
@@ -43,8 +43,8 @@ func TestWorkersThatLeftInVainComeBackAtOnce(t *testing.T) {
 				return
 			}
 			g.Expect(w.status().ReadyReplicas).To(Equal(int32(8)))
-			g.Expect(w.status().LeftInVain).To(And(HaveField("For", v1alpha1.RefTo(ranker)), HaveField("Workers", int32(2))))
-			g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventLeftInVain))
+			g.Expect(w.status().LeftInVain).To(And(HaveField("For", v1beta1.RefTo(ranker)), HaveField("Workers", int32(2))))
+			g.Expect(reasons(w.events)).To(ContainElement(v1beta1.EventLeftInVain))
 			told := len(w.events)
 			w.pass(time.Hour).settle()
 			g.Expect(w.events).To(HaveLen(told), "it is told once, however long the verdict stands")
@@ -61,8 +61,8 @@ func TestWorkersThatLeftInVainWaitWithThoseThatLeaveForTheNextGang(t *testing.T)
 	w.o.Verdict = capacity.Verdict{InVain: []types.NamespacedName{ranker}, GiveUp: []types.UID{w.worker(5).UID}, To: next}
 	w.settle()
 	g.Expect(w.indices()).To(HaveLen(5))
-	g.Expect(w.status().LeftInVain).To(And(HaveField("For", v1alpha1.RefTo(ranker)), HaveField("Workers", int32(2))))
-	g.Expect(w.status().Elasticity.GaveWayTo).To(HaveValue(Equal(v1alpha1.GangRef{Namespace: "ads", Name: "next"})))
+	g.Expect(w.status().LeftInVain).To(And(HaveField("For", v1beta1.RefTo(ranker)), HaveField("Workers", int32(2))))
+	g.Expect(w.status().Elasticity.GaveWayTo).To(HaveValue(Equal(v1beta1.GangRef{Namespace: "ads", Name: "next"})))
 	told := len(w.events)
 	w.pass(time.Minute).settle()
 	g.Expect(w.indices()).To(HaveLen(5), "the cooldown holds")
@@ -76,12 +76,12 @@ func TestJobThatStoppedInVainSaysSo(t *testing.T) {
 	w.settle()
 	w.o.Verdict = capacity.Verdict{InVain: []types.NamespacedName{{Namespace: "ads", Name: "other"}, ranker}}
 	w.settle()
-	g.Expect(w.status().LeftInVain).To(And(HaveField("For", v1alpha1.RefTo(ranker)), HaveField("Whole", true)))
+	g.Expect(w.status().LeftInVain).To(And(HaveField("For", v1beta1.RefTo(ranker)), HaveField("Whole", true)))
 	w.o.Verdict.Resume = true
 	w.settle().run().settle()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
-	g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventLeftInVain))
-	m := describe.MeasureChange(&v1alpha1.ElasticTrainingJobStatus{}, w.status(), nil)
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
+	g.Expect(reasons(w.events)).To(ContainElement(v1beta1.EventLeftInVain))
+	m := describe.MeasureChange(&v1beta1.ElasticTrainingJobStatus{}, w.status(), nil)
 	g.Expect(m.InVain).To(Equal(2))
 	g.Expect(m.InVainReason).To(Equal(losses.EvictionPreempted))
 }
@@ -89,14 +89,14 @@ func TestJobThatStoppedInVainSaysSo(t *testing.T) {
 func TestJobThatStoppedInVainSaysSoAlthoughTheClockWasSetBack(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 4).trains()
-	w.status().LeftInVain = &v1alpha1.LeftInVain{
-		For: v1alpha1.GangRef{Namespace: "ads", Name: "other"}, Time: metav1.NewTime(w.now.Add(time.Hour)),
+	w.status().LeftInVain = &v1beta1.LeftInVain{
+		For: v1beta1.GangRef{Namespace: "ads", Name: "other"}, Time: metav1.NewTime(w.now.Add(time.Hour)),
 	}
 	w.o.Verdict = capacity.Verdict{Preempt: &capacity.Preemption{By: ranker, Tier: "main-traffic"}}
 	w.settle()
 	w.o.Verdict = capacity.Verdict{InVain: []types.NamespacedName{ranker}}
 	w.settle()
-	g.Expect(w.status().LeftInVain).To(HaveField("For", v1alpha1.RefTo(ranker)))
+	g.Expect(w.status().LeftInVain).To(HaveField("For", v1beta1.RefTo(ranker)))
 	told := w.status().LeftInVain.Time
 	w.pass(time.Minute).settle()
 	g.Expect(w.status().LeftInVain.Time).To(Equal(told), "it is said once")
@@ -108,7 +108,7 @@ func TestWhyAClaimIsNone(t *testing.T) {
 		w := newSimulator(t, 2, 2).settle().change(1, func(worker *podstate.Worker) {
 			worker.Gates = []string{"example.com/later"}
 		}).settle()
-		g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/" + v1alpha1.ReasonSchedulingGated))
+		g.Expect(condition(w, v1beta1.ConditionScheduled)).To(Equal("False/" + v1beta1.ReasonSchedulingGated))
 		g.Expect(w.status().Message).To(ContainSubstring("Worker 1 carries the scheduling gate example.com/later"))
 	})
 	t.Run("not placed in time", func(t *testing.T) {
@@ -118,30 +118,30 @@ func TestWhyAClaimIsNone(t *testing.T) {
 			Place: 1, Waiting: 1, Overdue: true, Since: w.now.Add(-time.Minute), From: []capacity.Holder{{Job: ranker, Workers: 3}},
 		}
 		w.settle()
-		g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/" + v1alpha1.ReasonNotPlaced))
+		g.Expect(condition(w, v1beta1.ConditionScheduled)).To(Equal("False/" + v1beta1.ReasonNotPlaced))
 		g.Expect(w.status().Message).To(And(ContainSubstring("within 1m0s"), ContainSubstring("ads/ranker (3)")))
-		g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.ReasonNotPlaced))
+		g.Expect(reasons(w.events)).To(ContainElement(v1beta1.ReasonNotPlaced))
 		w.run()
 		w.settle()
-		g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTraining), "it was placed after all")
+		g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonTraining), "it was placed after all")
 	})
 	t.Run("back-off", func(t *testing.T) {
 		g := NewWithT(t)
 		w := newSimulator(t, 2, 2)
-		w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{Action: v1alpha1.ActionRestartJob}}}
+		w.o.Job.Spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{{Action: v1beta1.ActionRestartJob}}}
 		w.trains().change(1, func(worker *podstate.Worker) {
 			worker.Phase, worker.Ready, worker.Failure.ExitCode = corev1.PodFailed, false, 1
 		})
 		w.step().step()
 		g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
-		g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(
-			BeElementOf("False/"+v1alpha1.ReasonRestarting, "False/"+v1alpha1.ReasonBackOff))
+		g.Expect(condition(w, v1beta1.ConditionScheduled)).To(
+			BeElementOf("False/"+v1beta1.ReasonRestarting, "False/"+v1beta1.ReasonBackOff))
 		for range 6 {
 			w.pass(time.Second).step()
 		}
-		g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/" + v1alpha1.ReasonBackOff))
+		g.Expect(condition(w, v1beta1.ConditionScheduled)).To(Equal("False/" + v1beta1.ReasonBackOff))
 		g.Expect(w.status().Message).To(ContainSubstring("restart 1 of at most 10"))
 		w.pass(time.Minute).settle().run().settle()
-		g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTraining))
+		g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonTraining))
 	})
 }

@@ -3,7 +3,7 @@ package training
 import (
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
@@ -13,9 +13,9 @@ func (p *planner) cleanUp() {
 	for i := range p.Workers {
 		w := &p.Workers[i]
 		switch p.Spec.Cleanup.PodPolicy {
-		case v1alpha1.CleanPodPolicyAll:
+		case v1beta1.CleanPodPolicyAll:
 			p.deleteWorker(w)
-		case v1alpha1.CleanPodPolicyNone:
+		case v1beta1.CleanPodPolicyNone:
 			active = active || !w.HasEnded()
 		default:
 			if !w.HasEnded() {

@@ -3,7 +3,7 @@ package training
 import (
 	"slices"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
@@ -44,9 +44,9 @@ func inheritsReservation(s *jobstate.State) bool {
 	if s.Profile == nil || s.Status.StartTime != nil {
 		return false
 	}
-	job := v1alpha1.GangRef{Namespace: s.Job.Namespace, Name: s.Job.Name}
-	return slices.ContainsFunc(s.Profile.Status.Reservations, func(r v1alpha1.ReservationStatus) bool {
-		return r.Phase == v1alpha1.ReservationHandingOver && r.Job != nil && *r.Job == job
+	job := v1beta1.GangRef{Namespace: s.Job.Namespace, Name: s.Job.Name}
+	return slices.ContainsFunc(s.Profile.Status.Reservations, func(r v1beta1.ReservationStatus) bool {
+		return r.Phase == v1beta1.ReservationHandingOver && r.Job != nil && *r.Job == job
 	})
 }
 
@@ -63,7 +63,7 @@ func (p *planner) holdForAdmission() (holds bool) {
 		p.deleteGroups() // The job was admitted with a smaller minReplicas, so it must be admitted again.
 	}
 	if b := p.Turn.Blocked; b != nil {
-		p.obstacle = &jobstate.Obstacle{Reason: v1alpha1.ReasonQuotaExceeded, Message: b.DescribeBlock(p.Profile.Name),
+		p.obstacle = &jobstate.Obstacle{Reason: v1beta1.ReasonQuotaExceeded, Message: b.DescribeBlock(p.Profile.Name),
 			Stalled: b.Never}
 	}
 	return true

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/describe"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
@@ -45,7 +45,7 @@ func heldByNode(s *jobstate.State) bool {
 	if s.StuckWorker() != nil {
 		return true
 	}
-	return slices.ContainsFunc(s.Status.Members, func(m v1alpha1.Member) bool {
+	return slices.ContainsFunc(s.Status.Members, func(m v1beta1.Member) bool {
 		if m.Index >= s.Minimum || !m.IsLost() || m.HasLeft() {
 			return false
 		}
@@ -56,7 +56,7 @@ func heldByNode(s *jobstate.State) bool {
 		if w == nil || w.UID == m.UID {
 			return true
 		}
-		return !w.Scheduled && slices.ContainsFunc(s.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+		return !w.Scheduled && slices.ContainsFunc(s.Status.AvoidedNodes, func(n v1beta1.AvoidedNode) bool {
 			return slices.Contains(w.Avoids, n.Name)
 		})
 	})
@@ -75,18 +75,18 @@ func (p *planner) endIfOverdue() (ended bool) {
 		message, advice string
 	}{
 		{
-			p.Status.RunningSince != nil, p.ActiveTime, longest.seconds, v1alpha1.ReasonDeadlineExceeded, longest.message, longest.advice,
+			p.Status.RunningSince != nil, p.ActiveTime, longest.seconds, v1beta1.ReasonDeadlineExceeded, longest.message, longest.advice,
 		},
 		{
 			p.Status.RunningSince == nil && p.Status.BelowMinSince == nil,
 			func() time.Duration { return p.Now.Sub(p.Status.Attempt.StartTime.Time) },
-			run.SchedulingSeconds, v1alpha1.ReasonSchedulingTimeout,
+			run.SchedulingSeconds, v1beta1.ReasonSchedulingTimeout,
 			"The core did not run within %s (deadlines.schedulingSeconds).",
 			"Submit the job again when there is room, or with a smaller minReplicas.",
 		},
 		{
 			p.Status.BelowMinSince != nil, func() time.Duration { return p.Now.Sub(p.Status.BelowMinSince.Time) },
-			ptr.To(ptr.Deref(run.BelowMinSeconds, v1alpha1.DefaultBelowMinSeconds)), v1alpha1.ReasonBelowMinTimeout,
+			ptr.To(ptr.Deref(run.BelowMinSeconds, v1beta1.DefaultBelowMinSeconds)), v1beta1.ReasonBelowMinTimeout,
 			"Fewer workers than minReplicas ran for %s (deadlines.belowMinSeconds), and fewer cannot train.",
 			belowMinAdvice(p.State),
 		},
@@ -97,7 +97,7 @@ func (p *planner) endIfOverdue() (ended bool) {
 		limit := time.Duration(*timer.limit) * time.Second
 		left := limit - timer.passed()
 		if left <= 0 {
-			p.endJob(v1alpha1.PhaseFailed, v1alpha1.ConditionFailed, timer.reason, fmt.Sprintf(timer.message, limit)+" "+timer.advice)
+			p.endJob(v1beta1.PhaseFailed, v1beta1.ConditionFailed, timer.reason, fmt.Sprintf(timer.message, limit)+" "+timer.advice)
 			return true
 		}
 		p.requeueAfter(left)

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/deviceclaim"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
@@ -50,16 +50,16 @@ func TestClaimsThatHoldAJob(t *testing.T) {
 			func(o *jobstate.Observed) {
 				claiming(o, "gpu.nvidia.com", 8)
 				o.Claims.All[0].Missing = true
-			}, v1alpha1.ReasonResourceClaimNotFound, "Namespace team-a has no ResourceClaimTemplate eight, which " +
+			}, v1beta1.ReasonResourceClaimNotFound, "Namespace team-a has no ResourceClaimTemplate eight, which " +
 				"spec.template.spec.resourceClaims names. Create it; the job then continues by itself.", "absent",
 		},
 		"not listed": {
-			func(o *jobstate.Observed) { claiming(o, "tpu.example.com", 8) }, v1alpha1.ReasonDevicesNotCounted,
+			func(o *jobstate.Observed) { claiming(o, "tpu.example.com", 8) }, v1beta1.ReasonDevicesNotCounted,
 			"How many processes a worker runs is unknown: " + noClass + "Set spec.framework.nprocPerNode, or claim a number of devices " +
 				"of a listed class.", "True/DevicesNotCounted",
 		},
 		"all": {
-			func(o *jobstate.Observed) { claiming(o, "gpu.nvidia.com", 0) }, v1alpha1.ReasonDevicesNotCounted,
+			func(o *jobstate.Observed) { claiming(o, "gpu.nvidia.com", 0) }, v1beta1.ReasonDevicesNotCounted,
 			"How many processes a worker runs is unknown: " + allOf + "Set spec.framework.nprocPerNode, or claim a number of devices " +
 				"of a listed class.", "True/DevicesNotCounted",
 		},
@@ -67,7 +67,7 @@ func TestClaimsThatHoldAJob(t *testing.T) {
 			func(o *jobstate.Observed) {
 				claiming(o, "gpu.nvidia.com", 0)
 				o.Profile, o.Job.Spec.Framework.NprocPerNode = capped(), ptr.To[int32](8)
-			}, v1alpha1.ReasonDevicesNotCounted, "Profile ads limits what jobs hold, and how many accelerators a worker claims is " +
+			}, v1beta1.ReasonDevicesNotCounted, "Profile ads limits what jobs hold, and how many accelerators a worker claims is " +
 				"unknown: " + allOf + "Claim a number of devices of a listed class, or ask an administrator to list the class.",
 			"True/DevicesNotCounted",
 		},
@@ -80,11 +80,11 @@ func TestClaimsThatHoldAJob(t *testing.T) {
 			w.settle()
 			g.Expect(w.status().Reason).To(Equal(c.reason))
 			g.Expect(w.status().Message).To(Equal(c.message))
-			g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal(c.stalled))
+			g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal(c.stalled))
 			g.Expect(w.changes).To(BeZero(), "nothing is created before")
 			w.o.Profile = nil
 			claiming(&w.o, "gpu.nvidia.com", 8)
-			g.Expect(w.trains().status().Reason).To(Equal(v1alpha1.ReasonTraining), "it goes on by itself")
+			g.Expect(w.trains().status().Reason).To(Equal(v1beta1.ReasonTraining), "it goes on by itself")
 		})
 	}
 }

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/losses"
 )
@@ -51,11 +51,11 @@ func TestFailureBudget(t *testing.T) {
 	w.trains()
 	for n := range 3 {
 		w.fail(1, another(n)).recover()
-		g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+		g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 	}
 	w.fail(1, "the last.").step() // The sentence ends once.
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed), "although every pod was new")
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTooManyRestarts))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseFailed), "although every pod was new")
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonTooManyRestarts))
 	g.Expect(w.status().Message).To(Equal("4 restarts within 24h0m0s are more than restarts.max (3) allows. The last: " +
 		"worker 1 failed with exit code 1 (Error): the last."))
 	g.Expect(w.status().Restarts).To(Equal(int32(4)))
@@ -82,7 +82,7 @@ func TestRestartsLeaveTheWindow(t *testing.T) {
 	for n := range 4 {
 		w.fail(1, another(n)).recover().pass(time.Hour)
 	}
-	g.Expect(w.settle().status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	g.Expect(w.settle().status().Phase).To(Equal(v1beta1.PhaseRunning))
 	g.Expect(w.status().Restarts).To(Equal(int32(4)), "the count goes on")
 }
 
@@ -94,7 +94,7 @@ func TestProgressForgives(t *testing.T) {
 	for n := range 5 {
 		w.change(0, func(p *podstate.Worker) { p.Progress = int64(100 * (n + 1)) })
 		w.fail(1, "the same each time").recover()
-		g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+		g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 	}
 	g.Expect(w.status().Progress).To(Equal(int64(500)))
 }
@@ -119,10 +119,10 @@ func TestSameFailureTwice(t *testing.T) {
 			}
 			w.fail(1, first).settle().pass(losses.FirstBackoff).settle().run().settle().pass(c.between).fail(1, c.second).step()
 			if !c.fails {
-				g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+				g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 				return
 			}
-			g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed))
+			g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseFailed))
 			g.Expect(w.status().Message).To(Equal("The same failure happened twice within 10m0s, without progress in between: worker 1 " +
 				"failed with exit code 1 (Error): CUDA error."))
 			g.Expect(w.status().LastFailure.Message).To(Equal("CUDA error"))
@@ -160,7 +160,7 @@ func TestRestartInPlaceOfAnotherWorkerCounts(t *testing.T) {
 	g.Expect(w.status().Restarts).To(Equal(int32(4)), "the loss of worker 0's pod restarts the containers of all others")
 	w.restart().settle()
 	g.Expect(w.status().Restarts).To(Equal(int32(4)), "counted once, also after a restart of the operator")
-	g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventWorkerLost))
+	g.Expect(reasons(w.events)).To(ContainElement(v1beta1.EventWorkerLost))
 }
 
 func TestBackoffIsEachWorkersOwn(t *testing.T) {
@@ -204,19 +204,19 @@ func TestClockThatIsPutBackLengthensNoBackoff(t *testing.T) {
 }
 
 func TestFailurePolicyFirstMatchWins(t *testing.T) {
-	failed := v1alpha1.FailureRule{Action: v1alpha1.ActionFailJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed}}
-	again := v1alpha1.FailureRule{Action: v1alpha1.ActionRestartWorker, OnReasons: []string{"Error"}}
+	failed := v1beta1.FailureRule{Action: v1beta1.ActionFailJob, OnEvents: []v1beta1.FailureEvent{v1beta1.OnPodFailed}}
+	again := v1beta1.FailureRule{Action: v1beta1.ActionRestartWorker, OnReasons: []string{"Error"}}
 	for name, c := range map[string]struct {
-		rules []v1alpha1.FailureRule
-		phase v1alpha1.JobPhase
+		rules []v1beta1.FailureRule
+		phase v1beta1.JobPhase
 	}{
-		"fail first":    {[]v1alpha1.FailureRule{failed, again}, v1alpha1.PhaseFailed},
-		"restart first": {[]v1alpha1.FailureRule{again, failed}, v1alpha1.PhaseRunning},
+		"fail first":    {[]v1beta1.FailureRule{failed, again}, v1beta1.PhaseFailed},
+		"restart first": {[]v1beta1.FailureRule{again, failed}, v1beta1.PhaseRunning},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			w := newSimulator(t, 2, 2)
-			w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: c.rules}
+			w.o.Job.Spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: c.rules}
 			w.trains().fail(1, "no").step()
 			g.Expect(w.status().Phase).To(Equal(c.phase))
 			g.Expect(w.status().Restarts).To(Equal(int32(1)), "whether it counts is another question")
@@ -229,10 +229,10 @@ func TestExitCodesAsTrainingOperatorTakesThem(t *testing.T) {
 	for i := range permanent {
 		permanent[i] = int32(i + 1)
 	}
-	for code, phase := range map[int32]v1alpha1.JobPhase{1: v1alpha1.PhaseFailed, 137: v1alpha1.PhaseRunning} {
+	for code, phase := range map[int32]v1beta1.JobPhase{1: v1beta1.PhaseFailed, 137: v1beta1.PhaseRunning} {
 		w := newSimulator(t, 2, 2)
-		w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
-			{Action: v1alpha1.ActionFailJob, OnExitCodes: &v1alpha1.ExitCodes{Operator: v1alpha1.ExitCodesIn, Values: permanent}},
+		w.o.Job.Spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{
+			{Action: v1beta1.ActionFailJob, OnExitCodes: &v1beta1.ExitCodes{Operator: v1beta1.ExitCodesIn, Values: permanent}},
 		}}
 		w.trains().change(1, func(p *podstate.Worker) {
 			p.Phase, p.Failure = corev1.PodFailed, podstate.Failure{ExitCode: code}
@@ -242,22 +242,22 @@ func TestExitCodesAsTrainingOperatorTakesThem(t *testing.T) {
 }
 
 func TestActionsOfAFailurePolicy(t *testing.T) {
-	with := func(t *testing.T, action v1alpha1.FailureAction) *simulator {
+	with := func(t *testing.T, action v1beta1.FailureAction) *simulator {
 		w := newSimulator(t, 2, 3)
-		w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
-			{Name: "mine", Action: action, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed}},
+		w.o.Job.Spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{
+			{Name: "mine", Action: action, OnEvents: []v1beta1.FailureEvent{v1beta1.OnPodFailed}},
 		}}
 		return w.trains().fail(2, "no")
 	}
 	t.Run("Ignore", func(t *testing.T) {
 		g := NewWithT(t)
-		w := with(t, v1alpha1.ActionIgnore).recover()
-		g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+		w := with(t, v1beta1.ActionIgnore).recover()
+		g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 		g.Expect(w.worker(2).Phase).To(Equal(corev1.PodFailed), "it is not replaced, and stays for its log")
 	})
 	t.Run("RestartJob", func(t *testing.T) {
 		g := NewWithT(t)
-		w := with(t, v1alpha1.ActionRestartJob)
+		w := with(t, v1beta1.ActionRestartJob)
 		before := w.worker(0).UID
 		w.settle()
 		g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
@@ -265,16 +265,16 @@ func TestActionsOfAFailurePolicy(t *testing.T) {
 		g.Expect(w.status().ReadyReplicas).To(Equal(int32(3)))
 		g.Expect(w.worker(0).UID).NotTo(Equal(before))
 		g.Expect(w.status().Restarts).To(Equal(int32(1)))
-		g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventRestarted))
+		g.Expect(reasons(w.events)).To(ContainElement(v1beta1.EventRestarted))
 	})
 	t.Run("CompleteJob", func(t *testing.T) {
-		w := with(t, v1alpha1.ActionCompleteJob).settle()
-		NewWithT(t).Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+		w := with(t, v1beta1.ActionCompleteJob).settle()
+		NewWithT(t).Expect(w.status().Phase).To(Equal(v1beta1.PhaseSucceeded))
 	})
 	t.Run("FailJob", func(t *testing.T) {
 		g := NewWithT(t)
-		w := with(t, v1alpha1.ActionFailJob).settle()
-		g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed))
+		w := with(t, v1beta1.ActionFailJob).settle()
+		g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseFailed))
 		g.Expect(w.status().Message).To(Equal(
 			`The job has failed by rule "mine" of the failure policy: worker 2 failed with exit code 1 (Error): no.`))
 	})
@@ -315,11 +315,11 @@ func TestRestartsOfAGangAreLimited(t *testing.T) {
 	for n := range 2 {
 		w.restartContainers(another(n), int32(n)).recover()
 		g.Expect(w.status().Attempt.Number).To(Equal(int32(n + 2)))
-		g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+		g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 	}
 	w.restartContainers("the last", 1).settle()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed))
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTooManyRestarts))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseFailed))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonTooManyRestarts))
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(3)), "no attempt begins that would not be made")
 }
 
@@ -327,13 +327,13 @@ func TestSameFailureOfAGangTwice(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2).edit(plainBackend).trains().restartContainers("CUDA error 1", 1).settle()
 	w.pass(losses.FirstBackoff).settle().run().settle().restartContainers("CUDA error 2", 0).settle()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSameFailureTwice), "who of them says it first is chance")
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonSameFailureTwice), "who of them says it first is chance")
 }
 
 func TestWhatDoesNotRestartAGang(t *testing.T) {
-	policy := func(s *v1alpha1.ElasticTrainingJobSpec) {
-		s.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
-			{Action: v1alpha1.ActionRestartWorker, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed}},
+	policy := func(s *v1beta1.ElasticTrainingJobSpec) {
+		s.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{
+			{Action: v1beta1.ActionRestartWorker, OnEvents: []v1beta1.FailureEvent{v1beta1.OnPodFailed}},
 		}}
 	}
 	other := func(w *simulator) {
@@ -344,7 +344,7 @@ func TestWhatDoesNotRestartAGang(t *testing.T) {
 	rank := func(w *simulator) { w.restartContainers("no", 1) }
 	done := func(w *simulator) { w.change(1, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded }) }
 	for name, c := range map[string]struct {
-		edit     func(*v1alpha1.ElasticTrainingJobSpec)
+		edit     func(*v1beta1.ElasticTrainingJobSpec)
 		happens  func(*simulator)
 		restarts int32
 	}{
@@ -366,13 +366,13 @@ func TestWhatDoesNotRestartAGang(t *testing.T) {
 func TestEvictedRankRestartsAGangUncounted(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 3)
-	w.o.Job.Spec.Framework.Type = v1alpha1.FrameworkCustom
+	w.o.Job.Spec.Framework.Type = v1beta1.FrameworkCustom
 	w.trains().evict(2).settle()
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
 	g.Expect(w.status().Restarts).To(BeZero(), "an eviction never counts")
 	w.run().settle()
 	w.change(0, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded }).settle()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded), "without waiting for the others")
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseSucceeded), "without waiting for the others")
 }
 
 func TestNewAttemptKeepsTheCooldown(t *testing.T) {
@@ -381,7 +381,7 @@ func TestNewAttemptKeepsTheCooldown(t *testing.T) {
 	w.trains().evict(3).settle().run().settle()
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
 	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2}), "worker 3 made room for somebody")
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCoolingDown))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonCoolingDown))
 	w.pass(5 * time.Minute).settle()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
 	w.suspend(true).settle()
@@ -389,11 +389,11 @@ func TestNewAttemptKeepsTheCooldown(t *testing.T) {
 }
 
 func TestWorkersThatNeverRanAreNobodysPeers(t *testing.T) {
-	for name, edit := range map[string]func(*v1alpha1.ElasticTrainingJobSpec){
+	for name, edit := range map[string]func(*v1beta1.ElasticTrainingJobSpec){
 		"None": plainBackend,
-		"rule": func(s *v1alpha1.ElasticTrainingJobSpec) {
-			s.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{
-				Action: v1alpha1.ActionFailJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodEvicted, v1alpha1.OnNodeLost},
+		"rule": func(s *v1beta1.ElasticTrainingJobSpec) {
+			s.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{{
+				Action: v1beta1.ActionFailJob, OnEvents: []v1beta1.FailureEvent{v1beta1.OnPodEvicted, v1beta1.OnNodeLost},
 			}}}
 		},
 	} {
@@ -403,9 +403,9 @@ func TestWorkersThatNeverRanAreNobodysPeers(t *testing.T) {
 			w.evict(3).settle()
 			w.change(2, func(p *podstate.Worker) { p.Disruption = reasonNodeGone }).settle()
 			g.Expect(w.status().Attempt.Number).To(Equal(int32(1)), "worker 3 waited, worker 2 is still there")
-			g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+			g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 			w.evict(2).settle()
-			g.Expect(w.status().Attempt.Number == 2 || w.status().Phase == v1alpha1.PhaseFailed).To(BeTrue(), "worker 2 ran")
+			g.Expect(w.status().Attempt.Number == 2 || w.status().Phase == v1beta1.PhaseFailed).To(BeTrue(), "worker 2 ran")
 		})
 	}
 }
@@ -419,23 +419,23 @@ func TestSuccessPolicies(t *testing.T) {
 	t.Run("AllWorkers", func(t *testing.T) {
 		g := NewWithT(t)
 		w := newSimulator(t, 3, 3)
-		w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
+		w.o.Job.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: "0-"}}
 		w.trains()
 		succeed(w, 0, 2)
-		g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+		g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 		w.deletePod(2).settle()
 		succeed(w, 1)
-		g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded), "worker 2 had succeeded before its pod was deleted")
+		g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseSucceeded), "worker 2 had succeeded before its pod was deleted")
 	})
 	t.Run("Any", func(t *testing.T) {
 		g := NewWithT(t)
 		w := newSimulator(t, 3, 3)
-		w.o.Job.Spec.SuccessPolicy.Operator = v1alpha1.SuccessOfAny
-		w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
+		w.o.Job.Spec.SuccessPolicy.Operator = v1beta1.SuccessOfAny
+		w.o.Job.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: "0-"}}
 		w.trains()
 		succeed(w, 2)
-		g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))
+		g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonCompleting))
 		w.pass(300 * time.Second).settle()
-		g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+		g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseSucceeded))
 	})
 }

@@ -5,7 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/training/describe"
@@ -26,7 +26,7 @@ func (p *planner) completeIfSucceeded() (met bool) {
 		p.Status.MasterCompletionTime = &t
 	}
 	if p.MasterDecides() && p.books.CompletesOnSuccess() {
-		p.endJob(v1alpha1.PhaseSucceeded, v1alpha1.ConditionSucceeded, v1alpha1.ReasonCompleted,
+		p.endJob(v1beta1.PhaseSucceeded, v1beta1.ConditionSucceeded, v1beta1.ReasonCompleted,
 			"Worker 0 succeeded, which completes the job without waiting for the others.")
 		return true
 	}
@@ -34,19 +34,19 @@ func (p *planner) completeIfSucceeded() (met bool) {
 	deadline := p.Status.MasterCompletionTime.Add(p.CompletionGrace())
 	switch failed, active := failedWorker(p.State), p.ActiveWorkers(); {
 	case failed != nil:
-		p.endJob(v1alpha1.PhaseFailed, v1alpha1.ConditionFailed, v1alpha1.ReasonWorkerFailed, fmt.Sprintf(
+		p.endJob(v1beta1.PhaseFailed, v1beta1.ConditionFailed, v1beta1.ReasonWorkerFailed, fmt.Sprintf(
 			"%s, but worker %d failed%s within the completion grace of %s, so training may be incomplete. "+
 				"Read the worker's log, and submit the job again if it is.",
 			describe.CapitalizeFirst(p.WhoSucceeded()), failed.Index, failed.Failure, p.CompletionGrace()))
-		p.Status.LastFailure = &v1alpha1.WorkerFailure{
+		p.Status.LastFailure = &v1beta1.WorkerFailure{
 			Worker: failed.Index, Time: p.StatusTime(), ExitCode: failed.Failure.ExitCode,
 			Reason: text.ClipLine(failed.Failure.Reason, 256), Message: text.ClipLine(failed.Failure.LastLine(), 1024),
 		}
 	case len(active) == 0:
-		p.endJob(v1alpha1.PhaseSucceeded, v1alpha1.ConditionSucceeded, v1alpha1.ReasonCompleted,
+		p.endJob(v1beta1.PhaseSucceeded, v1beta1.ConditionSucceeded, v1beta1.ReasonCompleted,
 			describe.CapitalizeFirst(p.WhoSucceeded())+" and every other worker has ended.")
 	case !p.Now.Before(deadline):
-		p.endJob(v1alpha1.PhaseSucceeded, v1alpha1.ConditionSucceeded, v1alpha1.ReasonCompleted, fmt.Sprintf(
+		p.endJob(v1beta1.PhaseSucceeded, v1beta1.ConditionSucceeded, v1beta1.ReasonCompleted, fmt.Sprintf(
 			"%s, and no worker failed within the completion grace of %s. Still running when it ended: %s.",
 			describe.CapitalizeFirst(p.WhoSucceeded()), p.CompletionGrace(), describe.WorkersNamed(active)))
 	default:
@@ -116,7 +116,7 @@ func failedWorker(s *jobstate.State) *podstate.Worker {
 }
 
 // endJob gives the job its final phase and condition, and closes its attempt.
-func (p *planner) endJob(phase v1alpha1.JobPhase, condition, reason, message string) {
+func (p *planner) endJob(phase v1beta1.JobPhase, condition, reason, message string) {
 	t := p.StatusTime()
 	p.Status.Phase, p.Status.CompletionTime = phase, &t
 	p.Status.Preemption = nil

@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
 // growing has a job of 2..8 whose core has run for long, of a mode, with a cooldown of 30 s, and room for so much surplus.
-func growing(t *testing.T, mode v1alpha1.GrowthMode, room int32) *simulator {
+func growing(t *testing.T, mode v1beta1.GrowthMode, room int32) *simulator {
 	t.Helper()
 	w := newSimulator(t, 2, 8)
 	w.o.Job.Spec.Elasticity.Growth.Mode = mode
@@ -27,7 +27,7 @@ func growing(t *testing.T, mode v1alpha1.GrowthMode, room int32) *simulator {
 
 func TestATrickleOfRoomIsTakenInSteps(t *testing.T) {
 	g := NewWithT(t)
-	w := growing(t, v1alpha1.GrowthOnlyIfFits, 0)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 0)
 	var sizes []int32
 	for range 24 { // One place each 5 s for 2 minutes.
 		w.o.Verdict.SurplusLimit = min(w.o.Verdict.SurplusLimit+1, 6)
@@ -41,23 +41,23 @@ func TestATrickleOfRoomIsTakenInSteps(t *testing.T) {
 
 func TestWaitingSurplusIsWithdrawnBetweenSteps(t *testing.T) {
 	g := NewWithT(t)
-	w := growing(t, v1alpha1.GrowthOnlyIfFits, 6)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 6)
 	w.step().run(2, 3).step()
 	g.Expect(w.indices()).To(HaveLen(8), "the others may still be placed in this step")
 	w.pass(6 * time.Second).step().step()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
-	g.Expect(w.settle().status().Reason).To(Equal(v1alpha1.ReasonCoolingDown))
+	g.Expect(w.settle().status().Reason).To(Equal(v1beta1.ReasonCoolingDown))
 	w.pass(31 * time.Second).step()
 	g.Expect(w.last.CreateWorkers).To(Equal([]int32{4, 5, 6, 7}))
 }
 
 func TestGrowthThatDoesNotPayWaits(t *testing.T) {
 	g := NewWithT(t)
-	w := growing(t, v1alpha1.GrowthOnlyIfPays, 2)
+	w := growing(t, v1beta1.GrowthOnlyIfPays, 2)
 	w.o.Stay = growth.Stay{Held: 11 * time.Hour, Left: 359}
 	w.settle()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1}))
-	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/" + v1alpha1.ReasonDoesNotPay))
+	g.Expect(condition(w, v1beta1.ConditionFullSize)).To(Equal("False/" + v1beta1.ReasonDoesNotPay))
 	g.Expect(w.status().Message).To(Equal("2 of 8 workers ready. 2 workers more fit, but would gain 120 and cost 120 GPU-seconds, " +
 		"so the job waits: surplus stays 2m0s in queue default, and a change of size keeps 2 workers from progress for 1m0s."))
 	w.o.Verdict.SurplusLimit = 4
@@ -67,13 +67,13 @@ func TestGrowthThatDoesNotPayWaits(t *testing.T) {
 
 func TestLaterGrowthWaitsUntilAsMuchWasMissedAsItCosts(t *testing.T) {
 	g := NewWithT(t)
-	w := growing(t, v1alpha1.GrowthOnlyIfPays, 2)
+	w := growing(t, v1beta1.GrowthOnlyIfPays, 2)
 	w.step().run().settle().pass(time.Hour).settle()
 	g.Expect(w.indices()).To(HaveLen(4), "the first growth waits for nothing")
 	w.o.Verdict.SurplusLimit, w.o.Verdict.RoomSince = 3, w.now
 	w.step()
 	g.Expect(w.last.CreateWorkers).To(BeEmpty())
-	g.Expect(w.last.Status.Reason).To(Equal(v1alpha1.ReasonDoesNotPayYet))
+	g.Expect(w.last.Status.Reason).To(Equal(v1beta1.ReasonDoesNotPayYet))
 	g.Expect(w.last.RequeueAfter).To(Equal(4*time.Minute), "a minute without 4 workers costs what one misses in 4")
 	g.Expect(w.last.Status.Message).To(Equal("4 of 8 workers ready. 1 worker more fits, and would gain 3,500 and cost 240 " +
 		"GPU-seconds: surplus stays 1h0m0s in queue default, and a change of size keeps 4 workers from progress for 1m0s. " +
@@ -84,7 +84,7 @@ func TestLaterGrowthWaitsUntilAsMuchWasMissedAsItCosts(t *testing.T) {
 
 func TestARestartTakesWhatFitsAlong(t *testing.T) {
 	g := NewWithT(t)
-	w := growing(t, v1alpha1.GrowthOnlyIfPays, 1)
+	w := growing(t, v1beta1.GrowthOnlyIfPays, 1)
 	w.step().run().settle()
 	g.Expect(w.indices()).To(HaveLen(3))
 	w.o.Verdict.SurplusLimit = 4
@@ -106,7 +106,7 @@ func TestSizesComeInWholeSteps(t *testing.T) {
 }
 
 func TestAStepMayBePlacedWorkerByWorker(t *testing.T) {
-	for _, mode := range []v1alpha1.GrowthMode{v1alpha1.GrowthAlways, v1alpha1.GrowthOnlyIfFits, v1alpha1.GrowthOnlyIfPays} {
+	for _, mode := range []v1beta1.GrowthMode{v1beta1.GrowthAlways, v1beta1.GrowthOnlyIfFits, v1beta1.GrowthOnlyIfPays} {
 		t.Run(string(mode), func(t *testing.T) {
 			g := NewWithT(t)
 			w := growing(t, mode, 4)
@@ -125,7 +125,7 @@ func TestAStepMayBePlacedWorkerByWorker(t *testing.T) {
 }
 
 func TestAPartOfAStepDoesNotStay(t *testing.T) {
-	for _, mode := range []v1alpha1.GrowthMode{v1alpha1.GrowthAlways, v1alpha1.GrowthOnlyIfFits} {
+	for _, mode := range []v1beta1.GrowthMode{v1beta1.GrowthAlways, v1beta1.GrowthOnlyIfFits} {
 		t.Run(string(mode), func(t *testing.T) {
 			g := NewWithT(t)
 			w := growing(t, mode, 4)
@@ -140,7 +140,7 @@ func TestAPartOfAStepDoesNotStay(t *testing.T) {
 
 func TestWorkersThatLeftForGoodAreNotMissing(t *testing.T) {
 	g := NewWithT(t)
-	w := growing(t, v1alpha1.GrowthOnlyIfPays, 0)
+	w := growing(t, v1beta1.GrowthOnlyIfPays, 0)
 	w.o.Job.Spec.Elasticity.Step, w.o.Verdict.Unjudged = 2, true
 	w.settle().run().settle()
 	g.Expect(w.indices()).To(HaveLen(8))

@@ -3,7 +3,7 @@ package training
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/describe"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/progress"
@@ -42,11 +42,11 @@ func (p *follower) judgeHang() {
 	}
 	what := describe.HangWords(p.State)
 	switch p.Spec.Progress.Stall.Policy {
-	case v1alpha1.StallRestart:
+	case v1beta1.StallRestart:
 		p.books.CountHang(what)
-	case v1alpha1.StallFail:
+	case v1beta1.StallFail:
 		p.books.FailHang(what)
-	case v1alpha1.StallTell:
+	case v1beta1.StallTell:
 	}
 }
 
@@ -56,12 +56,12 @@ func (p *follower) tellHang() {
 		return
 	}
 	if hangs(p.State) {
-		p.obstacle = &jobstate.Obstacle{Reason: v1alpha1.ReasonNoSteps, Message: describe.HangWords(p.State), Stalled: true}
+		p.obstacle = &jobstate.Obstacle{Reason: v1beta1.ReasonNoSteps, Message: describe.HangWords(p.State), Stalled: true}
 		return
 	}
 	// An operator that has just started has heard nothing yet, or only of the step that was the last.
-	was := meta.FindStatusCondition(p.Job.Status.Conditions, v1alpha1.ConditionStalled)
-	if was == nil || was.Reason != v1alpha1.ReasonNoSteps || p.Spec.Progress == nil || !p.CoreRuns() || p.Status.Training == nil {
+	was := meta.FindStatusCondition(p.Job.Status.Conditions, v1beta1.ConditionStalled)
+	if was == nil || was.Reason != v1beta1.ReasonNoSteps || p.Spec.Progress == nil || !p.CoreRuns() || p.Status.Training == nil {
 		return
 	}
 	if p.Trained == nil || !p.Trained.Fresh && p.Trained.Step == p.Status.Training.Step {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/training/losses"
@@ -16,8 +16,8 @@ import (
 )
 
 // reports has the job follow its progress, with a policy for hangs, and be at a step.
-func (w *simulator) reports(policy v1alpha1.StallPolicy, step int64) *simulator {
-	w.o.Job.Spec.Progress = &v1alpha1.JobProgress{Stall: v1alpha1.Stall{Factor: 3, Policy: policy}}
+func (w *simulator) reports(policy v1beta1.StallPolicy, step int64) *simulator {
+	w.o.Job.Spec.Progress = &v1beta1.JobProgress{Stall: v1beta1.Stall{Factor: 3, Policy: policy}}
 	w.o.Trained = &progress.Figures{Step: step, Total: 1000, Checkpoint: -1, StepTime: 2 * time.Second}
 	return w
 }
@@ -28,7 +28,7 @@ func (w *simulator) hang() *simulator {
 }
 
 func (w *simulator) stalled() string {
-	if c := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionStalled); c != nil {
+	if c := meta.FindStatusCondition(w.status().Conditions, v1beta1.ConditionStalled); c != nil {
 		return c.Reason + ": " + c.Message
 	}
 	return ""
@@ -36,7 +36,7 @@ func (w *simulator) stalled() string {
 
 func TestProgressIsWrittenWhenAWordOfItChanges(t *testing.T) {
 	g := NewWithT(t)
-	w := newSimulator(t, 2, 2).trains().reports(v1alpha1.StallTell, 420).pass(time.Minute).settle()
+	w := newSimulator(t, 2, 2).trains().reports(v1beta1.StallTell, 420).pass(time.Minute).settle()
 	g.Expect(w.status().Training).To(HaveValue(And(HaveField("Progress", "42%"), HaveField("StepsPerSecond", "0.5"),
 		HaveField("TimeLeft", "20m"))))
 	before := w.status().DeepCopy()
@@ -58,30 +58,30 @@ func TestProgressIsWrittenWhenAWordOfItChanges(t *testing.T) {
 
 func TestAHangIsToldUntilTheNextStep(t *testing.T) {
 	g := NewWithT(t)
-	w := newSimulator(t, 2, 2).trains().reports(v1alpha1.StallTell, 420).settle()
+	w := newSimulator(t, 2, 2).trains().reports(v1beta1.StallTell, 420).settle()
 	w.change(1, func(p *podstate.Worker) { p.Node, p.Scheduled, p.Ready = "node-7", true, false })
 	attempt := w.status().Attempt.Number
 	w.hang().settle()
 	g.Expect(w.stalled()).To(And(HavePrefix("NoSteps: No step since "), ContainSubstring("after step 420: usually one takes 2s"),
 		ContainSubstring("Worker 1 on node node-7 is not ready.")))
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonNoSteps))
-	g.Expect(meta.IsStatusConditionTrue(w.status().Conditions, v1alpha1.ConditionReady)).To(BeTrue(), "its core runs")
-	g.Expect(w.events).To(ContainElement(HaveField("Reason", v1alpha1.ReasonNoSteps)))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonNoSteps))
+	g.Expect(meta.IsStatusConditionTrue(w.status().Conditions, v1beta1.ConditionReady)).To(BeTrue(), "its core runs")
+	g.Expect(w.events).To(ContainElement(HaveField("Reason", v1beta1.ReasonNoSteps)))
 	g.Expect(w.status().Attempt.Number).To(Equal(attempt), "it is only told")
 
 	w.o.Trained = nil
 	w.settle()
 	g.Expect(w.stalled()).To(HavePrefix("NoSteps"), "an operator that has heard nothing yet does not take it back")
-	w.reports(v1alpha1.StallTell, 420).settle()
+	w.reports(v1beta1.StallTell, 420).settle()
 	g.Expect(w.stalled()).To(HavePrefix("NoSteps"), "the last step is no new one")
-	w.reports(v1alpha1.StallTell, 421).settle()
+	w.reports(v1beta1.StallTell, 421).settle()
 	g.Expect(w.stalled()).To(BeEmpty())
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 }
 
 func TestAHangNamesWorkersOnDoubtedNodes(t *testing.T) {
 	g := NewWithT(t)
-	w := newSimulator(t, 2, 2).trains().reports(v1alpha1.StallTell, 420).settle()
+	w := newSimulator(t, 2, 2).trains().reports(v1beta1.StallTell, 420).settle()
 	node := w.doubt(1)
 	w.hang().settle()
 	g.Expect(w.stalled()).To(And(ContainSubstring("Worker 1 is on node "+node+", where more workers failed than chance explains."),
@@ -91,27 +91,27 @@ func TestAHangNamesWorkersOnDoubtedNodes(t *testing.T) {
 
 func TestAHangRestartsTheTrainingWithinItsBudget(t *testing.T) {
 	g := NewWithT(t)
-	w := newSimulator(t, 2, 2).trains().reports(v1alpha1.StallRestart, 420)
+	w := newSimulator(t, 2, 2).trains().reports(v1beta1.StallRestart, 420)
 	w.o.Job.Spec.Restarts.Max = ptr.To[int32](1)
 	w.settle().hang().step()
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
 	g.Expect(w.status().Restarts).To(Equal(int32(1)))
-	g.Expect(w.status().LastFailure).To(HaveValue(HaveField("Reason", v1alpha1.ReasonNoSteps)))
+	g.Expect(w.status().LastFailure).To(HaveValue(HaveField("Reason", v1beta1.ReasonNoSteps)))
 	g.Expect(w.last.Losses).To(ContainElement(HaveField("Cause", losses.RestartHang)))
-	g.Expect(w.events).To(ContainElement(And(HaveField("Reason", v1alpha1.EventRestarted),
+	g.Expect(w.events).To(ContainElement(And(HaveField("Reason", v1beta1.EventRestarted),
 		HaveField("Message", ContainSubstring("No step since")))))
 
 	w.o.Trained = nil
 	w.settle().pass(time.Minute).settle().run().settle()
 	g.Expect(w.stalled()).To(BeEmpty())
-	w.reports(v1alpha1.StallRestart, 400).settle().hang().step()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed))
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTooManyRestarts), "it hung again before it came further")
+	w.reports(v1beta1.StallRestart, 400).settle().hang().step()
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseFailed))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonTooManyRestarts), "it hung again before it came further")
 }
 
 func TestAHangFailsTheJob(t *testing.T) {
 	g := NewWithT(t)
-	w := newSimulator(t, 2, 2).trains().reports(v1alpha1.StallFail, 420).settle().hang().settle()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed))
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonNoSteps))
+	w := newSimulator(t, 2, 2).trains().reports(v1beta1.StallFail, 420).settle().hang().settle()
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseFailed))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonNoSteps))
 }

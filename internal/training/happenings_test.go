@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -48,59 +48,59 @@ func int32N(c chance, n int32) int32 { return int32(c.IntN(int(n))) }
 func somePolicies(w *simulator, c chance) {
 	spec := &w.o.Job.Spec
 	if oneIn(c, 3) {
-		spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{
-			Action: pick(c, v1alpha1.ActionRestartWorker, v1alpha1.ActionIgnore, v1alpha1.ActionRestartJob, v1alpha1.ActionCompleteJob,
-				v1alpha1.ActionFailJob),
-			OnEvents: []v1alpha1.FailureEvent{
-				pick(c, v1alpha1.OnPodFailed, v1alpha1.OnPodEvicted, v1alpha1.OnNodeLost, v1alpha1.OnTaskCompleted), v1alpha1.OnPodFailed,
+		spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{{
+			Action: pick(c, v1beta1.ActionRestartWorker, v1beta1.ActionIgnore, v1beta1.ActionRestartJob, v1beta1.ActionCompleteJob,
+				v1beta1.ActionFailJob),
+			OnEvents: []v1beta1.FailureEvent{
+				pick(c, v1beta1.OnPodFailed, v1beta1.OnPodEvicted, v1beta1.OnNodeLost, v1beta1.OnTaskCompleted), v1beta1.OnPodFailed,
 			}[:1+c.IntN(2)],
 		}}}
 	}
-	all := []v1alpha1.WorkerTarget{{Indexes: "0-"}}
-	success := pick(c, v1alpha1.SuccessPolicy{}, v1alpha1.SuccessPolicy{Targets: all},
-		v1alpha1.SuccessPolicy{Operator: v1alpha1.SuccessOfAny, Targets: all})
+	all := []v1beta1.WorkerTarget{{Indexes: "0-"}}
+	success := pick(c, v1beta1.SuccessPolicy{}, v1beta1.SuccessPolicy{Targets: all},
+		v1beta1.SuccessPolicy{Operator: v1beta1.SuccessOfAny, Targets: all})
 	spec.SuccessPolicy.Operator, spec.SuccessPolicy.Targets = success.Operator, success.Targets
-	spec.Elasticity.RangeUpdate = pick(c, v1alpha1.RangeUpdateNextAttempt, v1alpha1.RangeUpdateRestart)
+	spec.Elasticity.RangeUpdate = pick(c, v1beta1.RangeUpdateNextAttempt, v1beta1.RangeUpdateRestart)
 	spec.Elasticity.Growth.CooldownSeconds = ptr.To(pick[int32](c, 300, 10, 0))
 	spec.Elasticity.Shrink.MinRunSeconds = ptr.To(pick[int32](c, 0, 600))
 	for i := range w.o.Config.Tiers {
 		w.o.Config.Tiers[i].MaxMinSurplusRunSeconds = 600
 	}
-	spec.Elasticity.Growth.Mode = pick(c, v1alpha1.GrowthAlways, v1alpha1.GrowthOnlyIfPays, v1alpha1.GrowthOnlyIfFits)
+	spec.Elasticity.Growth.Mode = pick(c, v1beta1.GrowthAlways, v1beta1.GrowthOnlyIfPays, v1beta1.GrowthOnlyIfFits)
 	if oneIn(c, 3) {
 		spec.Elasticity.Step = min(pick[int32](c, 2, 3), max(1, spec.MaxReplicas-spec.MinReplicas))
 	}
 	spec.Checkpoint.GraceSeconds = ptr.To(pick[int32](c, 0, 0, 30, 300))
 	if oneIn(c, 4) {
-		spec.Framework.Type = v1alpha1.FrameworkCustom
-		spec.Framework.SSH = pick(c, v1alpha1.SSHNone, v1alpha1.SSHKeyPair)
+		spec.Framework.Type = v1beta1.FrameworkCustom
+		spec.Framework.SSH = pick(c, v1beta1.SSHNone, v1beta1.SSHKeyPair)
 	}
 	if oneIn(c, 4) {
-		spec.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{
+		spec.Master = &v1beta1.Master{Resources: &corev1.ResourceRequirements{
 			Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")},
 		}}
 	}
 	if oneIn(c, 4) {
-		spec.Accelerator = &v1alpha1.Accelerator{
+		spec.Accelerator = &v1beta1.Accelerator{
 			ResourceName: "nvidia.com/gpu", Models: []string{"A100", "H100"},
-			Mixing: pick(c, v1alpha1.MixingForbidden, v1alpha1.MixingForbidden, v1alpha1.MixingAllowed),
+			Mixing: pick(c, v1beta1.MixingForbidden, v1beta1.MixingForbidden, v1beta1.MixingAllowed),
 		}
 	}
 	if oneIn(c, 4) {
-		spec.NetworkPolicy = v1alpha1.NetworkPolicyIsolated
+		spec.NetworkPolicy = v1beta1.NetworkPolicyIsolated
 	}
 	someLimits(spec, c)
 	w.graceful = oneIn(c, 2)
 }
 
-func someLimits(spec *v1alpha1.ElasticTrainingJobSpec, c chance) {
+func someLimits(spec *v1beta1.ElasticTrainingJobSpec, c chance) {
 	run := &spec.Deadlines
 	spec.Restarts.Max = ptr.To(int32N(c, 20))
 	spec.Restarts.WindowSeconds = ptr.To(pick[int32](c, 86400, 600))
 	if oneIn(c, 3) {
 		run.ForceDeleteSeconds = ptr.To(pick[int32](c, 60, 600))
 	}
-	spec.Cleanup.PodPolicy = pick(c, v1alpha1.CleanPodPolicyRunning, v1alpha1.CleanPodPolicyNone, v1alpha1.CleanPodPolicyAll)
+	spec.Cleanup.PodPolicy = pick(c, v1beta1.CleanPodPolicyRunning, v1beta1.CleanPodPolicyNone, v1beta1.CleanPodPolicyAll)
 	for _, limit := range []**int32{
 		&run.ActiveSeconds, &run.SchedulingSeconds, &run.BelowMinSeconds, &spec.Cleanup.TTLSecondsAfterFinished,
 	} {

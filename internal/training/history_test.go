@@ -10,7 +10,7 @@ import (
 
 	"github.com/tideline-io/tideline/test/testutil/environ"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
@@ -115,7 +115,7 @@ func (w *simulator) calmDown() bool {
 		w.suspend(false)
 	}
 	w.trouble, w.o.Verdict = trouble{}, capacity.Verdict{
-		Resume: true, SurplusLimit: v1alpha1.MaxWorkers, RoomSince: w.now.Add(-24 * time.Hour),
+		Resume: true, SurplusLimit: v1beta1.MaxWorkers, RoomSince: w.now.Add(-24 * time.Hour),
 	}
 	for range 4 {
 		if !w.run().settles() || !w.pass(10*time.Minute).settles() {
@@ -140,7 +140,7 @@ func (w *simulator) atRest() string {
 		}
 		return ""
 	}
-	keeps := w.o.Job.Spec.Cleanup.PodPolicy == v1alpha1.CleanPodPolicyNone
+	keeps := w.o.Job.Spec.Cleanup.PodPolicy == v1beta1.CleanPodPolicyNone
 	if !keeps && (podsThatRun(&w.o) > 0 || w.o.Core != nil || w.o.Surplus != nil || w.o.Service != "") {
 		return "has ended and left something behind"
 	}

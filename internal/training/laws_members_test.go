@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
@@ -14,7 +14,7 @@ func (m *planned) membersAreInOrder() bool {
 	for i, k := range m.st.Members {
 		if k.UID == "" || k.Index < 0 || (i > 0 && k.Index <= m.st.Members[i-1].Index) ||
 			(k.IsStranded() && m.st.StrandedTime == nil) ||
-			slices.ContainsFunc(m.st.Members[:i], func(o v1alpha1.Member) bool { return o.UID == k.UID }) {
+			slices.ContainsFunc(m.st.Members[:i], func(o v1beta1.Member) bool { return o.UID == k.UID }) {
 			return false
 		}
 	}
@@ -40,7 +40,7 @@ func (m *planned) listsAreOfMembers() bool {
 			}
 		}
 	}
-	return len(retries) <= v1alpha1.MaxRetries
+	return len(retries) <= v1beta1.MaxRetries
 }
 
 func (m *planned) evictedAreInOrder() bool {

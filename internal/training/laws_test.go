@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
@@ -27,7 +27,7 @@ type planned struct {
 	steps bool
 	d     *Decision
 	// was is the status that the decision was made from, and st the one that it wants.
-	was, st *v1alpha1.ElasticTrainingJobStatus
+	was, st *v1beta1.ElasticTrainingJobStatus
 }
 
 // laws are what must be true of every decision, whatever was observed.
@@ -108,7 +108,7 @@ func (m *planned) victims() []*podstate.Worker {
 
 // movesOn tells whether a worker without a node avoids one that may be used again.
 func (m *planned) movesOn(p *podstate.Worker) bool {
-	return !p.Scheduled && slices.ContainsFunc(m.was.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+	return !p.Scheduled && slices.ContainsFunc(m.was.AvoidedNodes, func(n v1beta1.AvoidedNode) bool {
 		return n.Until == nil && slices.Contains(p.Avoids, n.Name)
 	})
 }
@@ -116,7 +116,7 @@ func (m *planned) movesOn(p *podstate.Worker) bool {
 // leavesDoubt tells whether a worker failed in place on a node that the job avoids for that.
 func (m *planned) leavesDoubt(p *podstate.Worker) bool {
 	failed := p.IsRunning() && p.ContainerRestarts > 0 && p.Disruption == ""
-	return failed && !m.alive(p) && slices.ContainsFunc(m.was.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+	return failed && !m.alive(p) && slices.ContainsFunc(m.was.AvoidedNodes, func(n v1beta1.AvoidedNode) bool {
 		return n.Name == p.Node && n.Failed
 	})
 }
@@ -130,8 +130,8 @@ func (m *planned) forcesTheStuck() bool {
 }
 
 // calledBack tells whether a worker that succeeded is needed again.
-func calledBack(st *v1alpha1.ElasticTrainingJobStatus, w *podstate.Worker) bool {
-	return slices.ContainsFunc(st.Members, func(k v1alpha1.Member) bool { return k.UID == w.UID && k.IsLost() && !k.HasLeft() })
+func calledBack(st *v1beta1.ElasticTrainingJobStatus, w *podstate.Worker) bool {
+	return slices.ContainsFunc(st.Members, func(k v1beta1.Member) bool { return k.UID == w.UID && k.IsLost() && !k.HasLeft() })
 }
 
 func (m *planned) tellsWhatIsSaved() bool {
@@ -153,7 +153,7 @@ func (m *planned) masterStays() bool {
 }
 
 // member is what the written status knows of the pod; nil for nothing.
-func (m *planned) member(p *podstate.Worker) *v1alpha1.Member {
+func (m *planned) member(p *podstate.Worker) *v1beta1.Member {
 	for i := range m.was.Members {
 		if m.was.Members[i].UID == p.UID {
 			return &m.was.Members[i]
@@ -182,7 +182,7 @@ func (m *planned) lossComesFirst() bool {
 
 // livesAt tells whether the written status has a living member at the index.
 func (m *planned) livesAt(i int32) bool {
-	return slices.ContainsFunc(m.was.Members, func(k v1alpha1.Member) bool { return k.Index == i && !k.IsLost() })
+	return slices.ContainsFunc(m.was.Members, func(k v1beta1.Member) bool { return k.Index == i && !k.IsLost() })
 }
 
 func (m *planned) deletesWhatIsThere() bool {
@@ -238,8 +238,8 @@ func (m *planned) createsForTheAttempt() bool {
 
 // refused tells whether the API server refuses the first worker, as the written status has it.
 func (m *planned) refused() bool {
-	stalled := meta.FindStatusCondition(m.was.Conditions, v1alpha1.ConditionStalled)
-	return m.trains() && len(m.o.Workers) == 0 && stalled != nil && stalled.Reason == v1alpha1.ReasonRejected
+	stalled := meta.FindStatusCondition(m.was.Conditions, v1beta1.ConditionStalled)
+	return m.trains() && len(m.o.Workers) == 0 && stalled != nil && stalled.Reason == v1beta1.ReasonRejected
 }
 
 func (m *planned) refusedHaveNoGang() bool {
@@ -251,7 +251,7 @@ func (m *planned) refusedHaveNoGang() bool {
 }
 
 func (m *planned) isolatesFirst() bool {
-	return m.o.Job.Spec.NetworkPolicy != v1alpha1.NetworkPolicyIsolated || m.d.CreateNetworkPolicy ||
+	return m.o.Job.Spec.NetworkPolicy != v1beta1.NetworkPolicyIsolated || m.d.CreateNetworkPolicy ||
 		len(m.d.CreateWorkers) == int(m.createsSurplus())
 }
 
@@ -274,7 +274,7 @@ func (m *planned) createsTheLowest() bool {
 		return true
 	}
 	for i := range m.d.CreateWorkers[len(m.d.CreateWorkers)-1] {
-		left := slices.ContainsFunc(m.st.Members, func(k v1alpha1.Member) bool { return k.Index == i && k.HasLeft() })
+		left := slices.ContainsFunc(m.st.Members, func(k v1beta1.Member) bool { return k.Index == i && k.HasLeft() })
 		if !m.podAt(i) && !left && !m.evicted(i) && !m.livesAt(i) && !slices.Contains(m.d.CreateWorkers, i) {
 			return false
 		}
@@ -330,7 +330,7 @@ func (m *planned) coolsDown() bool {
 }
 
 func (m *planned) createsWhatFits() bool {
-	if m.o.Job.Spec.Elasticity.Growth.Mode == v1alpha1.GrowthAlways || m.o.Verdict.Unjudged || m.createsSurplus() == 0 {
+	if m.o.Job.Spec.Elasticity.Growth.Mode == v1beta1.GrowthAlways || m.o.Verdict.Unjudged || m.createsSurplus() == 0 {
 		return true
 	}
 	surplus := m.createsSurplus()
@@ -365,7 +365,7 @@ func (m *planned) countersRise() bool {
 		return false
 	}
 	for _, k := range m.was.Members {
-		if slices.ContainsFunc(m.st.Members, func(n v1alpha1.Member) bool {
+		if slices.ContainsFunc(m.st.Members, func(n v1beta1.Member) bool {
 			return n.UID == k.UID && !n.IsLost() && (k.IsLost() || n.Restarts < k.Restarts)
 		}) {
 			return false
@@ -392,7 +392,7 @@ func (m *planned) historyStays() bool {
 		if !m.steps && is != nil && is.LastTransitionTime.Before(&was.LastTransitionTime) {
 			return false
 		}
-		ended := was.Type == v1alpha1.ConditionSucceeded || was.Type == v1alpha1.ConditionFailed
+		ended := was.Type == v1beta1.ConditionSucceeded || was.Type == v1beta1.ConditionFailed
 		if ended && (is == nil || *is != *was) {
 			return false
 		}

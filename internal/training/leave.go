@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
@@ -44,12 +44,12 @@ func (l *leaver) giveWay() {
 }
 
 // gangServed is the gang that the surplus leaves for; nil for the core of its own job.
-func gangServed(s *jobstate.State) *v1alpha1.GangRef {
+func gangServed(s *jobstate.State) *v1beta1.GangRef {
 	to := s.Verdict.To
 	if to.Namespace == s.Job.Namespace && to.Name == s.Job.Name {
 		return nil
 	}
-	return ptr.To(v1alpha1.RefTo(to))
+	return ptr.To(v1beta1.RefTo(to))
 }
 
 // takeRoomBack has surplus that left for a gang return without its cooldown if that gang was not placed in time: the cooldown
@@ -61,7 +61,7 @@ func (l *leaver) takeRoomBack() {
 		return
 	}
 	if vain := l.Status.LeftInVain; vain == nil || vain.For != *e.GaveWayTo || vain.Time.Before(e.LastEvictionTime) {
-		l.Status.LeftInVain = &v1alpha1.LeftInVain{For: *e.GaveWayTo, Time: l.StatusTime(), Workers: int32(len(e.Evicted))}
+		l.Status.LeftInVain = &v1beta1.LeftInVain{For: *e.GaveWayTo, Time: l.StatusTime(), Workers: int32(len(e.Evicted))}
 	}
 	if len(l.Verdict.GiveUp) > 0 {
 		return // Another gang needs room now: what came back would only have to leave again.
@@ -127,7 +127,7 @@ func (l *leaver) replaceFailed() {
 
 // leavesNode is true for a worker that runs and is recorded as lost, because it failed in place on a node that the job avoids.
 func (l *leaver) leavesNode(w *podstate.Worker) bool {
-	return w.IsRunning() && w.Disruption == "" && slices.ContainsFunc(l.Job.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+	return w.IsRunning() && w.Disruption == "" && slices.ContainsFunc(l.Job.Status.AvoidedNodes, func(n v1beta1.AvoidedNode) bool {
 		return n.Name == w.Node && n.Failed
 	})
 }
@@ -138,10 +138,10 @@ func retryWait(s *jobstate.State, i int32) time.Duration {
 	retries := s.Status.Retries
 	r, known := s.Status.RetryOf(i)
 	if !known {
-		if len(retries) < v1alpha1.MaxRetries {
+		if len(retries) < v1beta1.MaxRetries {
 			return 0
 		}
-		r = slices.MinFunc(retries, func(a, b v1alpha1.Retry) int { return a.Time.Compare(b.Time.Time) })
+		r = slices.MinFunc(retries, func(a, b v1beta1.Retry) int { return a.Time.Compare(b.Time.Time) })
 	}
 	return r.Time.Sub(s.Now)
 }
@@ -151,7 +151,7 @@ func retryWait(s *jobstate.State, i int32) time.Duration {
 func (l *leaver) releaseNodes() {
 	own := podstate.AvoidedBy(&l.Spec.Template.Spec)
 	for w := range l.AttemptWorkers() {
-		if !w.Scheduled && slices.ContainsFunc(l.Job.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+		if !w.Scheduled && slices.ContainsFunc(l.Job.Status.AvoidedNodes, func(n v1beta1.AvoidedNode) bool {
 			return n.Until == nil && slices.Contains(w.Avoids, n.Name) && !slices.Contains(own, n.Name)
 		}) {
 			l.deleteWorker(w)

@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // The smaller of the job's own bound and its tier's holds, and says which it is.
@@ -43,8 +43,8 @@ func TestTierBoundsHowLongAJobTrains(t *testing.T) {
 			}
 			g.Expect(w.last.RequeueAfter).To(BeNumerically("~", c.ends, time.Minute), "the wait does not count")
 			w.pass(w.last.RequeueAfter).step()
-			g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed))
-			g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonDeadlineExceeded))
+			g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseFailed))
+			g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonDeadlineExceeded))
 			g.Expect(w.status().Message).To(HavePrefix(c.says))
 		})
 	}

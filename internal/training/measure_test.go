@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/describe"
@@ -77,7 +77,7 @@ func TestWhatIsMeasured(t *testing.T) {
 		},
 		"a gang without torchrun starts anew when one is evicted": {
 			happens: func(w *simulator) {
-				w.o.Job.Spec.Framework.Type = v1alpha1.FrameworkCustom
+				w.o.Job.Spec.Framework.Type = v1beta1.FrameworkCustom
 				w.evict(3).settle().run().settle().run().settle()
 			},
 			resizes: []string{describe.ResizeGrowth}, evictions: counts{losses.EvictionScheduler: 1},
@@ -146,7 +146,7 @@ func TestWaitAndPlacementAreMeasured(t *testing.T) {
 		w.o.Workers[i].Scheduled = true
 	}
 	w.settle()
-	placed := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionScheduled).LastTransitionTime.Time
+	placed := meta.FindStatusCondition(w.status().Conditions, v1beta1.ConditionScheduled).LastTransitionTime.Time
 	g.Expect(placed.Sub(begun)).To(BeNumerically(">=", time.Minute))
 	g.Expect(w.measured().Placement).To(BeNil(), "it is counted with those that ran")
 	w.pass(time.Hour).run().settle()
@@ -174,7 +174,7 @@ func TestHeldGPUs(t *testing.T) {
 		"suspended":            {func(w *simulator) { w.suspend(true).settle() }, 0, 0},
 		"stopping":             {func(w *simulator) { w.suspend(true).step() }, 2, 2},
 		"being deleted":        {func(w *simulator) { w.o.Job.DeletionTimestamp = &metav1.Time{Time: w.now} }, 0, 0},
-		"not looked at":        {func(w *simulator) { w.o.Job.Status = v1alpha1.ElasticTrainingJobStatus{} }, 0, 0},
+		"not looked at":        {func(w *simulator) { w.o.Job.Status = v1beta1.ElasticTrainingJobStatus{} }, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -188,7 +188,7 @@ func TestHeldGPUs(t *testing.T) {
 
 // cpuMaster takes its GPU from worker 0.
 func cpuMaster(w *simulator) *simulator {
-	w.o.Job.Spec.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{
+	w.o.Job.Spec.Master = &v1beta1.Master{Resources: &corev1.ResourceRequirements{
 		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
 	}}
 	return w

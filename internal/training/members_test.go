@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/training/losses"
@@ -20,7 +20,7 @@ func TestEvictedSurplusWaitsForTheCooldown(t *testing.T) {
 	w.evict(7, 3).step().pass(statuspace.SoonDelay).step()
 	g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{3, 7}))
 	g.Expect(w.status().Restarts).To(BeZero())
-	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/CoolingDown"))
+	g.Expect(condition(w, v1beta1.ConditionFullSize)).To(Equal("False/CoolingDown"))
 	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 4, 5, 6}))
 	g.Expect(w.last.RequeueAfter).To(BeNumerically("~", 300*time.Second, 2*time.Second))
 	w.pass(298 * time.Second).step()
@@ -58,11 +58,11 @@ func TestLossOfWorkerZeroCountsOnce(t *testing.T) {
 			g.Expect(w.status().Restarts).To(Equal(int32(1)), "at once")
 			w.step()
 			g.Expect(w.last.CreateWorkers).To(Equal([]int32{0}))
-			g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("False/Recovering"))
+			g.Expect(condition(w, v1beta1.ConditionReady)).To(Equal("False/Recovering"))
 			w.settle().run().settle()
 			g.Expect(w.status().Restarts).To(Equal(int32(1)))
-			g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Training"))
-			g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventWorkerLost))
+			g.Expect(condition(w, v1beta1.ConditionReady)).To(Equal("True/Training"))
+			g.Expect(reasons(w.events)).To(ContainElement(v1beta1.EventWorkerLost))
 		})
 	}
 }
@@ -176,7 +176,7 @@ func TestWorkerThatLeftIsNotMissed(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 3).trains()
 	w.change(1, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
-	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/AtMaximum"))
+	g.Expect(condition(w, v1beta1.ConditionFullSize)).To(Equal("True/AtMaximum"))
 	w.deletePod(1).settle()
 	g.Expect(w.indices()).To(Equal([]int32{0, 2}))
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
@@ -31,7 +31,7 @@ func (p *planner) forceDelete() {
 // reviewAvoidedNodes allows nodes again whose time has passed.
 func (p *planner) reviewAvoidedNodes() {
 	// An entry outlives its time by the longest avoidance, so that a node that rejects again soon is avoided for longer.
-	p.Status.AvoidedNodes = slices.DeleteFunc(p.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+	p.Status.AvoidedNodes = slices.DeleteFunc(p.Status.AvoidedNodes, func(n v1beta1.AvoidedNode) bool {
 		return p.wakeAt(n.Time.Add(losses.AvoidanceAfter(n.Rejections) + losses.LongestAvoidance))
 	})
 	for i := range p.Status.AvoidedNodes {

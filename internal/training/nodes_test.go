@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
@@ -103,10 +103,10 @@ func TestRejectionsCostTheJobNothing(t *testing.T) {
 		g.Expect(w.worker(3).Avoids).To(ContainElement(node), "elsewhere")
 	}
 	g.Expect(w.now.Sub(began)).To(BeNumerically(">", 30*time.Minute), "the default of deadlines.belowMinSeconds")
-	g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventNodeRejected))
+	g.Expect(reasons(w.events)).To(ContainElement(v1beta1.EventNodeRejected))
 	g.Expect(w.status().Message).To(ContainSubstring("rejected worker 3 (UnexpectedAdmissionError)"))
 	w.run().settle()
-	g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Training"))
+	g.Expect(condition(w, v1beta1.ConditionReady)).To(Equal("True/Training"))
 	g.Expect(rejections(w, 3)).To(BeZero(), "it runs")
 }
 
@@ -137,16 +137,16 @@ func TestNodesThatAJobAvoidsAreBounded(t *testing.T) {
 		w.reject(i, "UnexpectedAdmissionError")
 	}
 	w.step().pass(statuspace.SoonDelay).step()
-	g.Expect(w.status().AvoidedNodes).To(HaveLen(v1alpha1.MaxAvoidedNodes))
+	g.Expect(w.status().AvoidedNodes).To(HaveLen(v1beta1.MaxAvoidedNodes))
 	g.Expect(w.status().Restarts).To(BeZero())
 }
 
 func TestARejectionOfAPodThatRanIsALossOfItsNode(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
-		{Action: v1alpha1.ActionFailJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed}},
-		{Action: v1alpha1.ActionRestartJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnNodeLost}},
+	w.o.Job.Spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{
+		{Action: v1beta1.ActionFailJob, OnEvents: []v1beta1.FailureEvent{v1beta1.OnPodFailed}},
+		{Action: v1beta1.ActionRestartJob, OnEvents: []v1beta1.FailureEvent{v1beta1.OnNodeLost}},
 	}}
 	w.trains().reject(1, "UnexpectedAdmissionError").step()
 	g.Expect(jobstate.IsFinished(w.status())).To(BeFalse(), "it did not fail")
@@ -158,11 +158,11 @@ func TestARejectionOfAPodThatRanIsALossOfItsNode(t *testing.T) {
 func TestANodeThatDoesNotAnswerIsNamedAndItsTimeDoesNotCount(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2).trains().silence(1).pass(5 * time.Minute).loseByTaint(1).settle()
-	g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("False/" + v1alpha1.ReasonNodeUnreachable))
+	g.Expect(condition(w, v1beta1.ConditionReady)).To(Equal("False/" + v1beta1.ReasonNodeUnreachable))
 	g.Expect(w.status().Message).To(And(ContainSubstring("Node n1 has not answered since 2026-11-20 10:"),
 		ContainSubstring("kubectl taint node n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")))
 	g.Expect(w.status().Message).NotTo(ContainSubstring("by force"), "the user did not choose that")
-	g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.ReasonNodeUnreachable))
+	g.Expect(reasons(w.events)).To(ContainElement(v1beta1.ReasonNodeUnreachable))
 	w.pass(24 * time.Hour).settle()
 	g.Expect(jobstate.IsFinished(w.status())).To(BeFalse(), "deadlines.belowMinSeconds stands")
 	g.Expect(w.status().Restarts).To(BeZero())
@@ -171,26 +171,26 @@ func TestANodeThatDoesNotAnswerIsNamedAndItsTimeDoesNotCount(t *testing.T) {
 	delete(w.o.Unreachable, "n1")
 	w.settle()
 	g.Expect(w.worker(1)).NotTo(BeNil(), "created anew")
-	g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("False/" + v1alpha1.ReasonRecovering))
+	g.Expect(condition(w, v1beta1.ConditionReady)).To(Equal("False/" + v1beta1.ReasonRecovering))
 	w.pass(29 * time.Minute).settle()
 	g.Expect(jobstate.IsFinished(w.status())).To(BeFalse())
 	w.pass(2 * time.Minute).settle()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonBelowMinTimeout), "it begins anew once the node is gone")
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonBelowMinTimeout), "it begins anew once the node is gone")
 }
 
 func TestANodeThatDoesNotAnswerIsNamedBeforeItsPodIsAskedToLeave(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2).trains().silence(1).change(1, func(p *podstate.Worker) { p.Ready = false }).settle()
 	w.pass(31 * time.Minute).settle() // Its pod tolerates such nodes for ever.
-	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/" + v1alpha1.ReasonNodeUnreachable))
+	g.Expect(condition(w, v1beta1.ConditionFullSize)).To(Equal("False/" + v1beta1.ReasonNodeUnreachable))
 	g.Expect(w.status().Message).To(And(HavePrefix("1 of 2 workers ready. Node n1 of worker 1 has not answered since "),
 		ContainSubstring("kubectl taint node n1")))
-	g.Expect(meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady).Message).To(
+	g.Expect(meta.FindStatusCondition(w.status().Conditions, v1beta1.ConditionReady).Message).To(
 		ContainSubstring("so worker 1 may have stopped"))
 	g.Expect(jobstate.IsFinished(w.status())).To(BeFalse())
 	delete(w.o.Unreachable, "n1")
 	w.change(1, func(p *podstate.Worker) { p.Ready = true }).settle()
-	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/" + v1alpha1.ReasonAtMaximum))
+	g.Expect(condition(w, v1beta1.ConditionFullSize)).To(Equal("True/" + v1beta1.ReasonAtMaximum))
 }
 
 func TestPodsOfUnreachableNodesAreDeletedByForceWhenTheUserWantsThat(t *testing.T) {
@@ -215,12 +215,12 @@ func TestPodsOfUnreachableNodesAreDeletedByForceWhenTheUserWantsThat(t *testing.
 			g.Expect(w.last.ForceDeletePods).To(BeEmpty(), "once")
 			if w.o.Job.Spec.Suspend {
 				g.Expect(w.indices()).To(BeEmpty())
-				g.Expect(condition(w, v1alpha1.ConditionSuspended)).To(Equal("True/Suspended"))
+				g.Expect(condition(w, v1beta1.ConditionSuspended)).To(Equal("True/Suspended"))
 				return
 			}
 			w.run().settle()
 			g.Expect(w.worker(1).UID).NotTo(Equal(dead))
-			g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Training"))
+			g.Expect(condition(w, v1beta1.ConditionReady)).To(Equal("True/Training"))
 		})
 	}
 }
@@ -232,7 +232,7 @@ func TestAWorkerThatIsRecordedAliveIsNotDeletedByForce(t *testing.T) {
 	w.trains().silence(1).pass(time.Hour).loseByTaint(1)
 	g.Expect(Plan(w.o, w.now).ForceDeletePods).To(BeEmpty(), "its loss is in status first")
 	w.settle().run().settle()
-	g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Training"))
+	g.Expect(condition(w, v1beta1.ConditionReady)).To(Equal("True/Training"))
 }
 
 func TestOnlyNodesThatMayBeSilentAreLookedAt(t *testing.T) {
@@ -296,7 +296,7 @@ func TestWhatTheTemplateExcludesItselfIsNotTriedAgain(t *testing.T) {
 func TestAWorkerThatSucceededAfterARejectionHoldsNoClock(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
+	w.o.Job.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: "0-"}}
 	w.settle().run(0).reject(1, "OutOfcpu").settle().pass(losses.FirstBackoff).settle()
 	w.change(1, func(p *podstate.Worker) {
 		p.Scheduled, p.Phase, p.FinishedAt = true, corev1.PodSucceeded, metav1.NewTime(w.now)
@@ -344,7 +344,7 @@ func TestAWorkerThatFailsOnADoubtedNodeIsCreatedAgainElsewhere(t *testing.T) {
 			g.Expect(w.worker(index).UID).NotTo(Equal(before))
 			g.Expect(w.worker(index).Avoids).To(Equal([]string{node}))
 			g.Expect(w.status().Restarts).To(Equal(int32(1)), "the failure, and not the move")
-			g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventNodeAvoided))
+			g.Expect(reasons(w.events)).To(ContainElement(v1beta1.EventNodeAvoided))
 			g.Expect(w.status().AvoidedNodes).To(HaveLen(1))
 			g.Expect(w.status().AvoidedNodes[0].Failed).To(BeTrue())
 			g.Expect(w.last.DeletePods).To(BeEmpty())
@@ -352,7 +352,7 @@ func TestAWorkerThatFailsOnADoubtedNodeIsCreatedAgainElsewhere(t *testing.T) {
 				g.Expect(w.status().Message).To(ContainSubstring("More workers failed there before than chance explains"))
 			}
 			w.run().settle()
-			g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Training"))
+			g.Expect(condition(w, v1beta1.ConditionReady)).To(Equal("True/Training"))
 			g.Expect(w.status().Restarts).To(Equal(int32(1)))
 		})
 	}

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/quota/approval"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
@@ -38,7 +38,7 @@ func invalidSpec(s *jobstate.State) *jobstate.Obstacle {
 	if s.Invalid == "" {
 		return nil
 	}
-	return &jobstate.Obstacle{Reason: v1alpha1.ReasonInvalidSpec, Message: s.Invalid, Stalled: true}
+	return &jobstate.Obstacle{Reason: v1beta1.ReasonInvalidSpec, Message: s.Invalid, Stalled: true}
 }
 
 // kueueQueueLabel is how jobs are labelled for Kueue (sigs.k8s.io/kueue, pkg/controller/constants).
@@ -52,7 +52,7 @@ func managedByKueue(s *jobstate.State) *jobstate.Obstacle {
 		return nil
 	}
 	return &jobstate.Obstacle{
-		Reason: v1alpha1.ReasonManagedByKueue,
+		Reason: v1beta1.ReasonManagedByKueue,
 		Message: fmt.Sprintf("Label %s (%s) asks Kueue to admit the job, but Kueue does not know ElasticTrainingJobs. "+
 			"Remove the label, "+
 			"and Volcano schedules the job.", kueueQueueLabel, queue),
@@ -67,7 +67,7 @@ func limitExceeded(s *jobstate.State) *jobstate.Obstacle {
 		return nil
 	}
 	return &jobstate.Obstacle{
-		Reason: v1alpha1.ReasonLimitExceeded,
+		Reason: v1beta1.ReasonLimitExceeded,
 		Message: fmt.Sprintf("spec.maxReplicas: the operator's configuration allows %d workers per job (limits.maxWorkersPerJob), and "+
 			"this is %d. Lower maxReplicas, or ask an administrator to raise the limit.", most, s.Spec.MaxReplicas),
 		Stalled: true,
@@ -81,7 +81,7 @@ func unknownTier(s *jobstate.State) *jobstate.Obstacle {
 		return nil
 	}
 	return &jobstate.Obstacle{
-		Reason: v1alpha1.ReasonUnknownTier,
+		Reason: v1beta1.ReasonUnknownTier,
 		Message: fmt.Sprintf("spec.tier: the operator's configuration has no tier %q; it has %s. "+
 			"Set spec.tier to one of these.", asked, s.Config.Tiers.JoinedNames()),
 		Stalled: true,
@@ -96,7 +96,7 @@ func tierNotAllowed(s *jobstate.State) *jobstate.Obstacle {
 	profile := s.Profile.Name
 	allowed := s.Config.Tiers.NamesOpenTo(s.Profile, s.Owner())
 	return &jobstate.Obstacle{
-		Reason: v1alpha1.ReasonTierNotAllowed,
+		Reason: v1beta1.ReasonTierNotAllowed,
 		Message: fmt.Sprintf("spec.tier: profile %s does not allow tier %q; it allows %s. Set spec.tier to one of these, or ask an "+
 			"administrator to allow the tier.", profile, s.Spec.Tier, allowed),
 		Stalled: true,
@@ -119,7 +119,7 @@ func beforeBeginning(check func(*jobstate.State) *jobstate.Obstacle) func(*jobst
 // awaitingApproval holds a job until its tier is approved. A job that has begun in its tier resumes without asking again.
 func awaitingApproval(s *jobstate.State) *jobstate.Obstacle {
 	if waits, _ := approvalOf(s); waits != "" {
-		return &jobstate.Obstacle{Reason: v1alpha1.ReasonAwaitingApproval, Message: waits}
+		return &jobstate.Obstacle{Reason: v1beta1.ReasonAwaitingApproval, Message: waits}
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func qosNotMet(s *jobstate.State) *jobstate.Obstacle {
 		return nil
 	}
 	return &jobstate.Obstacle{
-		Reason: v1alpha1.ReasonQoSNotMet,
+		Reason: v1beta1.ReasonQoSNotMet,
 		Message: trainingpod.DescribeErrors(found) + ". Set spec.tier to another tier, or suspend the job, change the " +
 			"template's resources, and resume it.",
 		Stalled: true,
@@ -156,7 +156,7 @@ func qosNotMet(s *jobstate.State) *jobstate.Obstacle {
 func protectedTooLong(s *jobstate.State) *jobstate.Obstacle {
 	tier, _ := s.AskedTier()
 	if long := trainingpod.CheckProtection(s.Spec, tier); long != nil {
-		return &jobstate.Obstacle{Reason: v1alpha1.ReasonLimitExceeded, Message: long.Error() + ".", Stalled: true}
+		return &jobstate.Obstacle{Reason: v1beta1.ReasonLimitExceeded, Message: long.Error() + ".", Stalled: true}
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func graceTooLong(s *jobstate.State) *jobstate.Obstacle {
 		return nil
 	}
 	return &jobstate.Obstacle{
-		Reason:  v1alpha1.ReasonLimitExceeded,
+		Reason:  v1beta1.ReasonLimitExceeded,
 		Message: trainingpod.DescribeErrors(found) + ". Suspend the job, lower them, and resume it.",
 		Stalled: true,
 	}
@@ -185,7 +185,7 @@ func unknownAccelerator(s *jobstate.State) *jobstate.Obstacle {
 		return nil
 	}
 	return &jobstate.Obstacle{
-		Reason: v1alpha1.ReasonUnknownAccelerator,
+		Reason: v1beta1.ReasonUnknownAccelerator,
 		Message: fmt.Sprintf("spec.accelerator.resource: the operator does not know which node label names the model of %q; it knows "+
 			"that of %s. Suspend the job, change spec.accelerator to one of these or remove it in favour of a nodeSelector, "+
 			"and resume the job.",
@@ -210,7 +210,7 @@ func uncountableRequests(s *jobstate.State) *jobstate.Obstacle {
 	} {
 		if name, q, found := trainingpod.FindUncountable(ask.requests); found {
 			return &jobstate.Obstacle{
-				Reason: v1alpha1.ReasonRejected,
+				Reason: v1beta1.ReasonRejected,
 				Message: fmt.Sprintf("%s asks for %s of %s, which is negative or too large to count. Delete the job and create it with "+
 					"other resources.", ask.who, q.String(), name),
 				Stalled: true,
@@ -226,7 +226,7 @@ func volcanoMissing(s *jobstate.State) *jobstate.Obstacle {
 		return nil
 	}
 	return &jobstate.Obstacle{
-		Reason: v1alpha1.ReasonVolcanoMissing,
+		Reason: v1beta1.ReasonVolcanoMissing,
 		Message: fmt.Sprintf("The API server does not serve %s. Install Volcano; the job then continues by itself.",
 			s.VolcanoMissing),
 	}
@@ -239,7 +239,7 @@ func profileNotReady(s *jobstate.State) *jobstate.Obstacle {
 		return nil
 	}
 	return &jobstate.Obstacle{
-		Reason: v1alpha1.ReasonProfileNotReady,
+		Reason: v1beta1.ReasonProfileNotReady,
 		Message: fmt.Sprintf("Namespace %s belongs to ResourceQuotaProfile %s, which has no Queue yet: %s The job continues by itself "+
 			"once it has one.", s.Job.Namespace, profile.Name,
 			cmp.Or(profile.Status.Message, "the operator has not looked at it yet.")),

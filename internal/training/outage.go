@@ -3,7 +3,7 @@ package training
 import (
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/growth"
 )
 
@@ -13,7 +13,7 @@ func (p *planner) noteOutage() {
 		return
 	}
 	if p.Status.Elasticity == nil {
-		p.Status.Elasticity = &v1alpha1.ElasticityStatus{}
+		p.Status.Elasticity = &v1beta1.ElasticityStatus{}
 	}
 	e := p.Status.Elasticity
 	outage := growth.SmoothOutage(time.Duration(e.OutageSeconds)*time.Second, p.MeasuredOutage)
@@ -26,6 +26,6 @@ func (p *planner) forgetSurplus() {
 	e := p.Status.Elasticity
 	p.Status.Elasticity = nil
 	if e != nil && (e.OutageSeconds > 0 || len(e.Speeds) > 0) {
-		p.Status.Elasticity = &v1alpha1.ElasticityStatus{OutageSeconds: e.OutageSeconds, Speeds: e.Speeds}
+		p.Status.Elasticity = &v1beta1.ElasticityStatus{OutageSeconds: e.OutageSeconds, Speeds: e.Speeds}
 	}
 }

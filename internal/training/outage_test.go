@@ -6,7 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
@@ -44,14 +44,14 @@ func TestOutagesAreWrittenSmoothed(t *testing.T) {
 func TestAnOutageIsWrittenAlthoughTheJobStopsOrEnds(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 4).trains().evict(3).settle().suspend(true).measure(40 * time.Second).settle()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSuspended))
-	g.Expect(w.status().Elasticity).To(HaveValue(Equal(v1alpha1.ElasticityStatus{OutageSeconds: 40})), "and nothing else")
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseSuspended))
+	g.Expect(w.status().Elasticity).To(HaveValue(Equal(v1beta1.ElasticityStatus{OutageSeconds: 40})), "and nothing else")
 	w.suspend(false).settle().run().settle()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 	g.Expect(w.outage()).To(Equal(int32(40)), "the next attempt knows it")
 
 	ended := newSimulator(t, 2, 4).trains().succeed(0, 1, 2, 3).measure(50 * time.Second).settle()
-	g.Expect(ended.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+	g.Expect(ended.status().Phase).To(Equal(v1beta1.PhaseSucceeded))
 	g.Expect(ended.outage()).To(Equal(int32(50)))
 	g.Expect(newSimulator(t, 2, 4).trains().evict(3).settle().succeed(0, 1, 2).settle().status().Elasticity).To(BeNil())
 }

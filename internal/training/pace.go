@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
@@ -17,7 +17,7 @@ const farPlace = 10
 
 // PaceOf compares the status at the API server with the one that should be there, and says how soon the difference must be
 // written (docs/decisions/0007-status-pace.md).
-func PaceOf(written, wanted *v1alpha1.ElasticTrainingJobStatus) statuspace.Pace {
+func PaceOf(written, wanted *v1beta1.ElasticTrainingJobStatus) statuspace.Pace {
 	switch {
 	case slices.Equal(written.Members, wanted.Members) &&
 		slices.EqualFunc(written.Retries, wanted.Retries, sameRetry) &&
@@ -34,7 +34,7 @@ func PaceOf(written, wanted *v1alpha1.ElasticTrainingJobStatus) statuspace.Pace 
 }
 
 // sameRetry is ==, except that times of different zones may be equal.
-func sameRetry(a, b v1alpha1.Retry) bool {
+func sameRetry(a, b v1beta1.Retry) bool {
 	same := a.Time.Equal(&b.Time)
 	a.Time, b.Time = metav1.Time{}, metav1.Time{}
 	return same && a == b
@@ -42,14 +42,14 @@ func sameRetry(a, b v1alpha1.Retry) bool {
 
 // withoutMembers is the status without its members and their back-offs: reflection over thousands of them would cost more than
 // the whole plan.
-func withoutMembers(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTrainingJobStatus {
+func withoutMembers(st *v1beta1.ElasticTrainingJobStatus) *v1beta1.ElasticTrainingJobStatus {
 	c := *st
 	c.Members, c.Retries = nil, nil
 	return &c
 }
 
 // changesCourse is true for what people and pipelines wait for, and for what the operator must not forget before it acts on it.
-func changesCourse(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
+func changesCourse(a, b *v1beta1.ElasticTrainingJobStatus) bool {
 	if a.Phase != b.Phase || a.ObservedGeneration != b.ObservedGeneration || a.Restarts != b.Restarts ||
 		!equality.Semantic.DeepEqual(a.Attempt, b.Attempt) || !equality.Semantic.DeepEqual(a.Checkpoint, b.Checkpoint) ||
 		(a.Preemption == nil) != (b.Preemption == nil) || !equality.Semantic.DeepEqual(a.LeftInVain, b.LeftInVain) ||
@@ -58,8 +58,8 @@ func changesCourse(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
 		return true
 	}
 	for _, kind := range []string{
-		v1alpha1.ConditionReady, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended, v1alpha1.ConditionSucceeded,
-		v1alpha1.ConditionFailed,
+		v1beta1.ConditionReady, v1beta1.ConditionStalled, v1beta1.ConditionSuspended, v1beta1.ConditionSucceeded,
+		v1beta1.ConditionFailed,
 	} {
 		if conditionStatus(a, kind) != conditionStatus(b, kind) {
 			return true
@@ -68,7 +68,7 @@ func changesCourse(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
 	return false
 }
 
-func conditionStatus(st *v1alpha1.ElasticTrainingJobStatus, kind string) metav1.ConditionStatus {
+func conditionStatus(st *v1beta1.ElasticTrainingJobStatus, kind string) metav1.ConditionStatus {
 	if c := meta.FindStatusCondition(st.Conditions, kind); c != nil {
 		return c.Status
 	}
@@ -76,12 +76,12 @@ func conditionStatus(st *v1alpha1.ElasticTrainingJobStatus, kind string) metav1.
 }
 
 // changesLosses is true when workers were lost, restarted in place, or make room. Those of one cause arrive within a second.
-func changesLosses(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
+func changesLosses(a, b *v1beta1.ElasticTrainingJobStatus) bool {
 	type happened struct {
 		uid      types.UID
 		restarts int32 // 0 for a loss.
 	}
-	all := func(st *v1alpha1.ElasticTrainingJobStatus, tell func(happened)) {
+	all := func(st *v1beta1.ElasticTrainingJobStatus, tell func(happened)) {
 		for _, m := range st.Members {
 			if m.IsLost() {
 				tell(happened{uid: m.UID})
@@ -97,7 +97,7 @@ func changesLosses(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
 	if isNew {
 		return true
 	}
-	evicted := func(st *v1alpha1.ElasticTrainingJobStatus) []int32 {
+	evicted := func(st *v1beta1.ElasticTrainingJobStatus) []int32 {
 		if st.Elasticity == nil {
 			return nil
 		}
@@ -107,7 +107,7 @@ func changesLosses(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
 }
 
 // withoutWords is the status without its messages, and with every far place in the queue made equal.
-func withoutWords(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTrainingJobStatus {
+func withoutWords(st *v1beta1.ElasticTrainingJobStatus) *v1beta1.ElasticTrainingJobStatus {
 	c := st.DeepCopy()
 	if c.Place > farPlace {
 		c.Place = farPlace + 1

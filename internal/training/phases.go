@@ -1,7 +1,7 @@
 package training
 
 import (
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
@@ -171,11 +171,11 @@ func (p *planner) drawBlueprint() {
 // applyOutcome ends the job, or starts its next attempt, if the losses lead to that.
 func (p *planner) applyOutcome() (done bool) {
 	switch o := p.books.Outcome; o.Action {
-	case v1alpha1.ActionFailJob:
-		p.endJob(v1alpha1.PhaseFailed, v1alpha1.ConditionFailed, o.Reason, o.Message)
-	case v1alpha1.ActionCompleteJob:
-		p.endJob(v1alpha1.PhaseSucceeded, v1alpha1.ConditionSucceeded, o.Reason, o.Message)
-	case v1alpha1.ActionRestartJob:
+	case v1beta1.ActionFailJob:
+		p.endJob(v1beta1.PhaseFailed, v1beta1.ConditionFailed, o.Reason, o.Message)
+	case v1beta1.ActionCompleteJob:
+		p.endJob(v1beta1.PhaseSucceeded, v1beta1.ConditionSucceeded, o.Reason, o.Message)
+	case v1beta1.ActionRestartJob:
 		p.recordAttempt(p.Status.Attempt.Number + 1)
 	default:
 		return false

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/describe"
@@ -60,7 +60,7 @@ type Decision struct {
 	Pages pages.Plan
 
 	// Status is the status to write.
-	Status v1alpha1.ElasticTrainingJobStatus
+	Status v1beta1.ElasticTrainingJobStatus
 	// Losses are the losses that Status records for the first time, for metrics.
 	Losses []losses.Loss
 	// Failed are the failures among Losses that say something of a node.
@@ -88,7 +88,7 @@ func Plan(o jobstate.Observed, now time.Time) Decision {
 // ExplainObstacle returns the decision's status with the obstacle that kept the decision from being carried out.
 func ExplainObstacle(
 	o jobstate.Observed, now time.Time, d Decision, obstacle jobstate.Obstacle,
-) v1alpha1.ElasticTrainingJobStatus {
+) v1beta1.ElasticTrainingJobStatus {
 	p := newPlanner(o, now)
 	p.AdoptStatus(d.Status.DeepCopy())
 	p.obstacle = &obstacle

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
@@ -20,16 +20,16 @@ func TestPreemptedJobStopsWholeAndGoesOn(t *testing.T) {
 	w.o.Verdict = capacity.Verdict{Preempt: &capacity.Preemption{By: by, Tier: "main-traffic"}}
 	w.step()
 	g.Expect(w.last.DeletePods).To(BeEmpty(), "for whom is in status first")
-	g.Expect(w.status().Preemption.By).To(Equal(v1alpha1.GangRef{Namespace: "ads", Name: "launch"}))
+	g.Expect(w.status().Preemption.By).To(Equal(v1beta1.GangRef{Namespace: "ads", Name: "launch"}))
 	w.restart()
 	w.o.Verdict = capacity.Verdict{}
 	w.settle()
 	g.Expect(w.o.Workers).To(BeEmpty())
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSuspended))
-	g.Expect(condition(w, v1alpha1.ConditionSuspended)).To(Equal("True/Preempted"))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseSuspended))
+	g.Expect(condition(w, v1beta1.ConditionSuspended)).To(Equal("True/Preempted"))
 	g.Expect(w.status().Message).To(ContainSubstring("for ads/launch of tier main-traffic"))
 	g.Expect(w.o.Job.Spec.Suspend).To(BeFalse(), "spec is the user's")
-	g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventPreempted))
+	g.Expect(reasons(w.events)).To(ContainElement(v1beta1.EventPreempted))
 	g.Expect(w.status().Restarts).To(BeZero())
 
 	w.suspend(true).settle()
@@ -38,7 +38,7 @@ func TestPreemptedJobStopsWholeAndGoesOn(t *testing.T) {
 	g.Expect(w.o.Workers).To(BeEmpty(), "its user has suspended it meanwhile")
 	w.suspend(false).settle().run().settle()
 	g.Expect(w.status().Preemption).To(BeNil())
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
 }
 
@@ -97,5 +97,5 @@ func TestDeadlinesStandStillWhilePreempted(t *testing.T) {
 	w.trains()
 	w.o.Verdict.Preempt = &capacity.Preemption{By: types.NamespacedName{Name: "launch"}}
 	w.settle().pass(5 * time.Hour).step()
-	NewWithT(t).Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSuspended))
+	NewWithT(t).Expect(w.status().Phase).To(Equal(v1beta1.PhaseSuspended))
 }

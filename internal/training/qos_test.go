@@ -5,7 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -19,7 +19,7 @@ func TestJobThatHasBegunOutlivesAnotherQoS(t *testing.T) {
 		w.o.Config.Tiers[i].QoS = config.QoSGuaranteed
 	}
 	w.settle()
-	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("absent"))
+	g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("absent"))
 	g.Expect(w.last.RestoreGroups).To(BeEmpty())
 	g.Expect(w.o.Core).To(Equal(before))
 	w.deletePod(1).settle()
@@ -27,7 +27,7 @@ func TestJobThatHasBegunOutlivesAnotherQoS(t *testing.T) {
 	w.suspend(true).settle()
 	g.Expect(w.o.Core).To(BeNil())
 	w.suspend(false).settle()
-	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("absent"))
+	g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("absent"))
 	g.Expect(w.indices()).To(ConsistOf(int32(0), int32(1)), "nor is its next gang refused")
 
 	w = newSimulator(t, 2, 4)
@@ -35,6 +35,6 @@ func TestJobThatHasBegunOutlivesAnotherQoS(t *testing.T) {
 		w.o.Config.Tiers[i].QoS = config.QoSGuaranteed
 	}
 	w.settle()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonQoSNotMet), "one that has not begun is held to it")
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonQoSNotMet), "one that has not begun is held to it")
 	g.Expect(w.indices()).To(BeEmpty())
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
@@ -20,19 +20,19 @@ var tiersThatNoNewJobMayHave = map[string]struct {
 }{
 	"that contradicts the template": {func(w *simulator) {
 		delete(w.o.Job.Spec.Template.Spec.Containers[0].Resources.Limits, corev1.ResourceCPU)
-	}, v1alpha1.ReasonQoSNotMet, "Set spec.tier to another tier"},
+	}, v1beta1.ReasonQoSNotMet, "Set spec.tier to another tier"},
 	"that the profile does not allow": {func(w *simulator) {
 		w.o.Profile = profile("exploratory", "small-traffic")
-	}, v1alpha1.ReasonTierNotAllowed, "ask an administrator to allow the tier"},
+	}, v1beta1.ReasonTierNotAllowed, "ask an administrator to allow the tier"},
 	"that takes approval": {func(w *simulator) {
 		w.o.Profile.Spec.Tiers[1].RequiresApproval = true
-	}, v1alpha1.ReasonAwaitingApproval, "A user with the right to approve on profile ads"},
+	}, v1beta1.ReasonAwaitingApproval, "A user with the right to approve on profile ads"},
 	"that takes approval, without webhooks": {func(w *simulator) {
 		w.o.Profile.Spec.Tiers[1].RequiresApproval, w.o.WebhooksOff = true, true
-	}, v1alpha1.ReasonAwaitingApproval, "Ask an administrator to switch them on, or set spec.tier to another tier."},
+	}, v1beta1.ReasonAwaitingApproval, "Ask an administrator to switch them on, or set spec.tier to another tier."},
 	"that the configuration does not have": {func(w *simulator) {
 		w.o.Config.Tiers[2].Name = "renamed"
-	}, v1alpha1.ReasonUnknownTier, "Set spec.tier to one of these"},
+	}, v1beta1.ReasonUnknownTier, "Set spec.tier to one of these"},
 }
 
 // asking has a job of exploratory, which has begun, ask for main-traffic. begin brings it to where it stands before.
@@ -53,8 +53,8 @@ func keepsTier(t *testing.T, w *simulator, reason, says string) {
 	g := NewWithT(t)
 	g.Expect(w.status().Tier).To(Equal("exploratory"))
 	g.Expect(w.status().Attempt.Tier).To(Equal("exploratory"))
-	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("absent"), "it keeps its place")
-	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/" + reason))
+	g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("absent"), "it keeps its place")
+	g.Expect(condition(w, v1beta1.ConditionRangePending)).To(Equal("True/" + reason))
 	g.Expect(pending(w)).To(And(HavePrefix("The job keeps tier exploratory, because it may not have the tier of its spec, "+
 		"main-traffic. "), ContainSubstring(says)))
 }
@@ -74,7 +74,7 @@ func TestWaitingJobKeepsItsTierUntilItMayHaveAnother(t *testing.T) {
 
 			w.o.Job.Spec.Tier = ""
 			w.settle()
-			g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("absent"))
+			g.Expect(condition(w, v1beta1.ConditionRangePending)).To(Equal("absent"))
 			g.Expect(w.status().Tier).To(Equal("exploratory"), "no tier is the one that it began with")
 		})
 	}
@@ -84,11 +84,11 @@ func TestRestartKeepsTheTierUntilTheJobMayHaveAnother(t *testing.T) {
 	for name, c := range tiersThatNoNewJobMayHave {
 		for how, restart := range map[string]func(*simulator){
 			"with another range": func(w *simulator) {
-				w.o.Job.Spec.Elasticity.RangeUpdate = v1alpha1.RangeUpdateRestart
+				w.o.Job.Spec.Elasticity.RangeUpdate = v1beta1.RangeUpdateRestart
 				w.scale(4)
 			},
 			"after a failure": func(w *simulator) {
-				w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{Action: v1alpha1.ActionRestartJob}}}
+				w.o.Job.Spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{{Action: v1beta1.ActionRestartJob}}}
 				w.fail(1, "out of luck")
 			},
 		} {
@@ -136,7 +136,7 @@ func TestRaisedTierFollowsItsApproval(t *testing.T) {
 	w.approve(time.Hour)
 	w.settle()
 	g.Expect(w.status().Tier).To(Equal("main-traffic"), "at once, while nothing is placed")
-	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("absent"))
+	g.Expect(condition(w, v1beta1.ConditionRangePending)).To(Equal("absent"))
 	w.trains().pass(2 * time.Hour)
 	w.suspend(true).settle()
 	w.suspend(false).settle()
@@ -148,10 +148,10 @@ func TestApprovalExpiresBeforeTheNextAttempt(t *testing.T) {
 	w := asking(t, tiersThatNoNewJobMayHave["that takes approval"].change, func(w *simulator) { w.trains() })
 	w.approve(time.Hour)
 	w.settle()
-	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/NextAttempt"))
+	g.Expect(condition(w, v1beta1.ConditionRangePending)).To(Equal("True/NextAttempt"))
 	g.Expect(Plan(w.o, w.now).RequeueAfter).To(BeNumerically("<=", time.Hour), "it is looked at again then")
 	w.pass(time.Hour).settle()
-	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/AwaitingApproval"))
+	g.Expect(condition(w, v1beta1.ConditionRangePending)).To(Equal("True/AwaitingApproval"))
 }
 
 func TestTierThatTheProfileNoLongerAllowsIsKept(t *testing.T) {
@@ -175,7 +175,7 @@ func TestProcessesThatCannotBeCountedAreNotTakenOver(t *testing.T) {
 	w.o.Job.Spec.Framework.NprocPerNode = nil
 	w.settle()
 	g.Expect(w.status().Attempt.NprocPerNode).To(Equal(int32(8)), "by default it would be 1 on 8 devices")
-	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/DevicesNotCounted"))
+	g.Expect(condition(w, v1beta1.ConditionRangePending)).To(Equal("True/DevicesNotCounted"))
 	g.Expect(pending(w)).To(HavePrefix("The job keeps framework.nprocPerNode 8. How many processes a worker runs is unknown"))
 }
 
@@ -189,10 +189,10 @@ func TestClaimsThatWereReplacedWhileSuspendedAreChecked(t *testing.T) {
 	was := w.o.Claims
 	claiming(&w.o, "gpu.nvidia.com", 0)
 	w.suspend(false).settle()
-	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/DevicesNotCounted"))
+	g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("True/DevicesNotCounted"))
 	g.Expect(w.o.Workers).To(BeEmpty())
 	w.o.Claims = was
 	w.settle()
-	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("absent"))
+	g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("absent"))
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)), "with what it began with it goes on")
 }

@@ -5,7 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
@@ -17,9 +17,9 @@ func TestAGangToWhichRoomIsHandedOverIsTheFirstUntilItIsPlaced(t *testing.T) {
 	class := func() string { return w.last.Blueprint.CoreGroup().PriorityClass }
 	usual := class()
 	w.o.Profile = profile()
-	w.o.Profile.Status.Reservations = []v1alpha1.ReservationStatus{
-		{Name: "other", Phase: v1alpha1.ReservationHandingOver, Job: &v1alpha1.GangRef{Namespace: "ads", Name: "other"}},
-		{Name: "launch", Phase: v1alpha1.ReservationHandingOver, Job: &v1alpha1.GangRef{Namespace: "ads", Name: "ctr"}},
+	w.o.Profile.Status.Reservations = []v1beta1.ReservationStatus{
+		{Name: "other", Phase: v1beta1.ReservationHandingOver, Job: &v1beta1.GangRef{Namespace: "ads", Name: "other"}},
+		{Name: "launch", Phase: v1beta1.ReservationHandingOver, Job: &v1beta1.GangRef{Namespace: "ads", Name: "ctr"}},
 	}
 	w.step()
 	g.Expect(w.last.RestoreGroups).To(ConsistOf(HaveField("Group.PriorityClass", config.HandoverClass)))
@@ -42,8 +42,8 @@ func TestRoomThatWasHandedOverMakesNobodyTheFirstAgain(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 4)
 	w.o.Profile = profile()
-	w.o.Profile.Status.Reservations = []v1alpha1.ReservationStatus{
-		{Name: "launch", Phase: v1alpha1.ReservationHandedOver, Job: &v1alpha1.GangRef{Namespace: "ads", Name: "ctr"}},
+	w.o.Profile.Status.Reservations = []v1beta1.ReservationStatus{
+		{Name: "launch", Phase: v1beta1.ReservationHandedOver, Job: &v1beta1.GangRef{Namespace: "ads", Name: "ctr"}},
 	}
 	w.settle()
 	g.Expect(w.last.RestoreGroups).To(BeEmpty(), "a job of the same name, or one that came before anything was held")

@@ -6,7 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/training/losses"
 )
@@ -26,7 +26,7 @@ func TestOfManyBackOffsTheLatestAreKept(t *testing.T) {
 	w.pass(time.Second)
 	rejectThose(early, workers)
 	retries := w.status().Retries
-	g.Expect(retries).To(HaveLen(v1alpha1.MaxRetries))
+	g.Expect(retries).To(HaveLen(v1beta1.MaxRetries))
 	g.Expect(retries[len(retries)-1].Index).To(Equal(int32(workers - 1)))
 	for i := int32(early); i < workers; i++ {
 		g.Expect(rejections(w, i)).To(Equal(int32(1)), "the back-off of worker %d is one of the latest", i)

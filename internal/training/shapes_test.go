@@ -8,21 +8,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // edit changes the job before anything is decided.
-func (w *simulator) edit(change func(*v1alpha1.ElasticTrainingJobSpec)) *simulator {
+func (w *simulator) edit(change func(*v1beta1.ElasticTrainingJobSpec)) *simulator {
 	change(&w.o.Job.Spec)
 	return w
 }
 
-func plainBackend(s *v1alpha1.ElasticTrainingJobSpec) { s.Framework.Type = v1alpha1.FrameworkCustom }
+func plainBackend(s *v1beta1.ElasticTrainingJobSpec) { s.Framework.Type = v1beta1.FrameworkCustom }
 
 func TestGPUsOfTheMasterAreItsOwn(t *testing.T) {
 	g := NewWithT(t)
-	w := newSimulator(t, 2, 3).edit(func(s *v1alpha1.ElasticTrainingJobSpec) {
-		s.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{
+	w := newSimulator(t, 2, 3).edit(func(s *v1beta1.ElasticTrainingJobSpec) {
+		s.Master = &v1beta1.Master{Resources: &corev1.ResourceRequirements{
 			Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")},
 		}}
 	})
@@ -34,9 +34,9 @@ func TestGPUsOfTheMasterAreItsOwn(t *testing.T) {
 
 func TestHostsFollowMembership(t *testing.T) {
 	g := NewWithT(t)
-	w := newSimulator(t, 2, 4).edit(plainBackend).edit(func(s *v1alpha1.ElasticTrainingJobSpec) {
-		s.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
-			{Action: v1alpha1.ActionRestartWorker, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodEvicted}},
+	w := newSimulator(t, 2, 4).edit(plainBackend).edit(func(s *v1beta1.ElasticTrainingJobSpec) {
+		s.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{
+			{Action: v1beta1.ActionRestartWorker, OnEvents: []v1beta1.FailureEvent{v1beta1.OnPodEvicted}},
 		}}
 	})
 	w.step()
@@ -74,8 +74,8 @@ func TestTorchrunNeedsNoHosts(t *testing.T) {
 
 func TestSSHKeysAreThereBeforeTheCore(t *testing.T) {
 	g := NewWithT(t)
-	w := newSimulator(t, 2, 4).edit(plainBackend).edit(func(s *v1alpha1.ElasticTrainingJobSpec) {
-		s.Framework.SSH = v1alpha1.SSHKeyPair
+	w := newSimulator(t, 2, 4).edit(plainBackend).edit(func(s *v1beta1.ElasticTrainingJobSpec) {
+		s.Framework.SSH = v1beta1.SSHKeyPair
 	})
 	w.step().step()
 	g.Expect(w.last.CreateWorkers).NotTo(BeEmpty())
@@ -91,11 +91,11 @@ func TestSSHKeysAreThereBeforeTheCore(t *testing.T) {
 }
 
 func TestIsolatedJobsHaveTheirPolicyBeforeTheCore(t *testing.T) {
-	for mode, want := range map[v1alpha1.NetworkPolicy]bool{
-		v1alpha1.NetworkPolicyIsolated: true, v1alpha1.NetworkPolicyNone: false, "": false,
+	for mode, want := range map[v1beta1.NetworkPolicy]bool{
+		v1beta1.NetworkPolicyIsolated: true, v1beta1.NetworkPolicyNone: false, "": false,
 	} {
 		g := NewWithT(t)
-		w := newSimulator(t, 2, 4).edit(func(s *v1alpha1.ElasticTrainingJobSpec) { s.NetworkPolicy = mode })
+		w := newSimulator(t, 2, 4).edit(func(s *v1beta1.ElasticTrainingJobSpec) { s.NetworkPolicy = mode })
 		w.step()
 		g.Expect(w.last.CreateNetworkPolicy).To(BeFalse(), "the attempt is recorded first")
 		w.step()
@@ -106,8 +106,8 @@ func TestIsolatedJobsHaveTheirPolicyBeforeTheCore(t *testing.T) {
 	}
 }
 
-func accelerated(models ...string) func(*v1alpha1.ElasticTrainingJobSpec) {
-	return func(s *v1alpha1.ElasticTrainingJobSpec) { s.Accelerator = &v1alpha1.Accelerator{Models: models} }
+func accelerated(models ...string) func(*v1beta1.ElasticTrainingJobSpec) {
+	return func(s *v1beta1.ElasticTrainingJobSpec) { s.Accelerator = &v1beta1.Accelerator{Models: models} }
 }
 
 func TestModelIsChosenAnewUntilSomethingIsPlaced(t *testing.T) {
@@ -144,7 +144,7 @@ func TestModelIsChosenAnewUntilSomethingIsPlaced(t *testing.T) {
 func TestMixedModelsAreNotChosen(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 4).edit(accelerated("A100", "H100"))
-	w.o.Job.Spec.Accelerator.Mixing = v1alpha1.MixingAllowed
+	w.o.Job.Spec.Accelerator.Mixing = v1beta1.MixingAllowed
 	w.settle()
 	g.Expect(w.status().Attempt.Model).To(BeEmpty())
 	g.Expect(w.status().Message).To(ContainSubstring("of models A100, H100"))
@@ -156,7 +156,7 @@ func TestUnknownAcceleratorIsRefusedWithWords(t *testing.T) {
 	w.o.Job.Spec.Accelerator.ResourceName = "google.com/tpu"
 	d := Plan(w.o, w.now)
 	g.Expect(d.CreateWorkers).To(BeEmpty())
-	g.Expect(d.Status.Reason).To(Equal(v1alpha1.ReasonUnknownAccelerator))
+	g.Expect(d.Status.Reason).To(Equal(v1beta1.ReasonUnknownAccelerator))
 	g.Expect(d.Status.Message).To(And(ContainSubstring(`"google.com/tpu"`), ContainSubstring("nvidia.com/gpu"),
 		ContainSubstring("nodeSelector")))
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -81,22 +81,22 @@ type view struct {
 func newSimulator(t *testing.T, minimum, maximum int32) *simulator {
 	t.Helper()
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	job := &v1alpha1.ElasticTrainingJob{
+	job := &v1beta1.ElasticTrainingJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ads", Name: "ctr", UID: "job", Generation: 1, CreationTimestamp: metav1.NewTime(start.Add(-3 * time.Second)),
 		},
-		Spec: v1alpha1.ElasticTrainingJobSpec{
+		Spec: v1beta1.ElasticTrainingJobSpec{
 			MinReplicas: minimum, MaxReplicas: maximum,
-			Elasticity: v1alpha1.Elasticity{
-				Growth: v1alpha1.Growth{CooldownSeconds: ptr.To[int32](300)},
-				Shrink: v1alpha1.Shrink{MinRunSeconds: ptr.To[int32](0)},
+			Elasticity: v1beta1.Elasticity{
+				Growth: v1beta1.Growth{CooldownSeconds: ptr.To[int32](300)},
+				Shrink: v1beta1.Shrink{MinRunSeconds: ptr.To[int32](0)},
 			},
-			Framework: v1alpha1.Framework{Torchrun: &v1alpha1.Torchrun{
+			Framework: v1beta1.Framework{Torchrun: &v1beta1.Torchrun{
 				JoinTimeoutSeconds:     ptr.To[int32](600),
 				LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
 			}},
-			Cleanup:       v1alpha1.Cleanup{PodPolicy: v1alpha1.CleanPodPolicyRunning},
-			SuccessPolicy: v1alpha1.SuccessPolicy{CompletionGraceSeconds: ptr.To[int32](300)},
+			Cleanup:       v1beta1.Cleanup{PodPolicy: v1beta1.CleanPodPolicyRunning},
+			SuccessPolicy: v1beta1.SuccessPolicy{CompletionGraceSeconds: ptr.To[int32](300)},
 		},
 	}
 	job.Spec.Template.Spec.Containers = []corev1.Container{{
@@ -163,9 +163,9 @@ func (w *simulator) act(v view) {
 	w.judged(&v, &w.last)
 	wanted := w.last.Status
 	if !w.apply(&w.last) {
-		obstacle := jobstate.Obstacle{Reason: v1alpha1.ReasonAPIError, Message: "It does not answer."}
+		obstacle := jobstate.Obstacle{Reason: v1beta1.ReasonAPIError, Message: "It does not answer."}
 		if w.refuses != "" && !w.trouble.failing {
-			obstacle = jobstate.Obstacle{Reason: v1alpha1.ReasonRejected, Message: w.refuses, Stalled: true}
+			obstacle = jobstate.Obstacle{Reason: v1beta1.ReasonRejected, Message: w.refuses, Stalled: true}
 		}
 		wanted = ExplainObstacle(v.Observed, w.clock(), w.last, obstacle)
 		w.judged(&v, &Decision{Status: wanted, Losses: w.last.Losses})
@@ -181,7 +181,7 @@ func (w *simulator) judged(v *view, d *Decision) {
 	}
 }
 
-func (w *simulator) reportWhenDue(v *view, wanted *v1alpha1.ElasticTrainingJobStatus) {
+func (w *simulator) reportWhenDue(v *view, wanted *v1beta1.ElasticTrainingJobStatus) {
 	w.paced = PaceOf(w.status(), wanted)
 	if w.paced == statuspace.Never {
 		w.settled(v)
@@ -335,7 +335,7 @@ func (w *simulator) indices() []int32 {
 	return all
 }
 
-func (w *simulator) status() *v1alpha1.ElasticTrainingJobStatus { return &w.o.Job.Status }
+func (w *simulator) status() *v1beta1.ElasticTrainingJobStatus { return &w.o.Job.Status }
 
 // trains brings a new simulator to all workers running.
 func (w *simulator) trains() *simulator {

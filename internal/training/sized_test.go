@@ -8,17 +8,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 // sizedWorld has a job whose trainer asks for 16 processors and 64Gi, and whose task used 2 and 8Gi for a week.
-func sizedWorld(t *testing.T, mode v1alpha1.SizingMode) *simulator {
+func sizedWorld(t *testing.T, mode v1beta1.SizingMode) *simulator {
 	t.Helper()
 	w := newSimulator(t, 2, 4)
-	w.o.Job.Spec.Tier, w.o.Job.Spec.Sizing = "small-traffic", &v1alpha1.JobSizing{Mode: mode}
+	w.o.Job.Spec.Tier, w.o.Job.Spec.Sizing = "small-traffic", &v1beta1.JobSizing{Mode: mode}
 	asked := corev1.ResourceList{"cpu": resource.MustParse("16"), "memory": resource.MustParse("64Gi")}
 	w.o.Job.Spec.Template.Spec.Containers[0].Resources.Requests = asked
 	const day, gib = 24 * 60 * 60, 1 << 30
@@ -42,14 +42,14 @@ func (w *simulator) given(i int32) string {
 
 func TestRequestsFollowUseWhereThatIsEnforced(t *testing.T) {
 	g := NewWithT(t)
-	w := sizedWorld(t, v1alpha1.SizingEnforce).trains()
+	w := sizedWorld(t, v1beta1.SizingEnforce).trains()
 	g.Expect(w.status().Sizing.Summary).To(MatchRegexp(`^cpu 16→3\.\d+, memory 64Gi→10\.4Gi$`))
 	g.Expect(w.given(0)).To(Equal("10650Mi"))
 	g.Expect(w.given(3)).To(Equal("10650Mi"))
 	core := trainingpod.Blueprint{Job: w.o.Job, Attempt: w.status().Attempt}.CoreGroup()
 	g.Expect(core.MinResources.Memory().String()).To(Equal("21300Mi"), "the gang asks for what its pods ask for")
 	g.Expect(w.last.RestoreGroups).To(BeEmpty())
-	g.Expect(w.events).To(ContainElement(And(HaveField("Reason", v1alpha1.EventSized), HaveField("Message", And(
+	g.Expect(w.events).To(ContainElement(And(HaveField("Reason", v1beta1.EventSized), HaveField("Message", And(
 		HavePrefix("By what was used, containers request: trainer of master cpu 3."),
 		ContainSubstring("trainer of worker memory 10.4Gi instead of 64Gi: 8Gi peak memory over 7 of 7 days × 1.3 = 10.4Gi"))))))
 
@@ -62,34 +62,34 @@ func TestRequestsFollowUseWhereThatIsEnforced(t *testing.T) {
 
 func TestAdviceChangesNothing(t *testing.T) {
 	g := NewWithT(t)
-	w := sizedWorld(t, v1alpha1.SizingRecommend).trains()
+	w := sizedWorld(t, v1beta1.SizingRecommend).trains()
 	g.Expect(w.status().Sizing.Summary).To(MatchRegexp(`^\(cpu 16→3\.\d+, memory 64Gi→10\.4Gi\)$`))
 	g.Expect(w.given(1)).To(Equal("64Gi"))
 	g.Expect(w.events).To(ContainElement(HaveField("Message", HavePrefix("By what was used, containers could request: "))))
 
-	w = sizedWorld(t, v1alpha1.SizingDisabled).trains()
+	w = sizedWorld(t, v1beta1.SizingDisabled).trains()
 	g.Expect(w.status().Sizing).To(BeNil())
-	w = sizedWorld(t, v1alpha1.SizingEnforce)
+	w = sizedWorld(t, v1beta1.SizingEnforce)
 	w.o.History = nil
 	g.Expect(w.trains().status().Sizing).To(BeNil(), "nobody collects")
 }
 
 func TestModeOfSizing(t *testing.T) {
 	g := NewWithT(t)
-	profile := &v1alpha1.ResourceQuotaProfile{}
-	g.Expect(sizing.ModeOf(nil, nil)).To(Equal(v1alpha1.SizingRecommend))
-	g.Expect(sizing.ModeOf(nil, profile)).To(Equal(v1alpha1.SizingRecommend))
-	profile.Spec.Sizing = &v1alpha1.ProfileSizing{Mode: v1alpha1.SizingEnforce}
-	g.Expect(sizing.ModeOf(nil, profile)).To(Equal(v1alpha1.SizingEnforce))
-	g.Expect(sizing.ModeOf(&v1alpha1.JobSizing{}, profile)).To(Equal(v1alpha1.SizingEnforce))
-	out := &v1alpha1.JobSizing{Mode: v1alpha1.SizingDisabled}
-	g.Expect(sizing.ModeOf(out, profile)).To(Equal(v1alpha1.SizingDisabled), "a job may opt out")
+	profile := &v1beta1.ResourceQuotaProfile{}
+	g.Expect(sizing.ModeOf(nil, nil)).To(Equal(v1beta1.SizingRecommend))
+	g.Expect(sizing.ModeOf(nil, profile)).To(Equal(v1beta1.SizingRecommend))
+	profile.Spec.Sizing = &v1beta1.ProfileSizing{Mode: v1beta1.SizingEnforce}
+	g.Expect(sizing.ModeOf(nil, profile)).To(Equal(v1beta1.SizingEnforce))
+	g.Expect(sizing.ModeOf(&v1beta1.JobSizing{}, profile)).To(Equal(v1beta1.SizingEnforce))
+	out := &v1beta1.JobSizing{Mode: v1beta1.SizingDisabled}
+	g.Expect(sizing.ModeOf(out, profile)).To(Equal(v1beta1.SizingDisabled), "a job may opt out")
 }
 
 // Behaviour 3: what we gave too little of is given back at once, and is nobody else's failure.
 func TestBehaviour3OutOfTheMemoryThatItWasGiven(t *testing.T) {
 	g := NewWithT(t)
-	w := sizedWorld(t, v1alpha1.SizingEnforce).trains()
+	w := sizedWorld(t, v1beta1.SizingEnforce).trains()
 	w.change(1, func(p *podstate.Worker) {
 		p.ContainerRestarts++
 		p.Failure = podstate.Failure{ExitCode: 137, Reason: "OOMKilled", Container: "trainer"}
@@ -104,7 +104,7 @@ func TestBehaviour3OutOfTheMemoryThatItWasGiven(t *testing.T) {
 	g.Expect(w.given(0)).To(Equal("10650Mi"), "worker 0 has enough")
 	g.Expect(w.status().Restarts).To(BeZero())
 	g.Expect(w.status().LastFailure).To(BeNil())
-	g.Expect(w.events).To(ContainElement(And(HaveField("Reason", v1alpha1.EventRestarted), HaveField("Message", HavePrefix(
+	g.Expect(w.events).To(ContainElement(And(HaveField("Reason", v1beta1.EventRestarted), HaveField("Message", HavePrefix(
 		"All workers are created again with all the memory that they ask for, because one was given less and ran out of it: worker 1 "+
 			"failed with exit code 137 (OOMKilled).")))))
 
@@ -117,7 +117,7 @@ func TestBehaviour3OutOfTheMemoryThatItWasGiven(t *testing.T) {
 
 func TestOutOfMemoryThatWasAskedForIsTheJobsOwn(t *testing.T) {
 	g := NewWithT(t)
-	w := sizedWorld(t, v1alpha1.SizingRecommend).trains()
+	w := sizedWorld(t, v1beta1.SizingRecommend).trains()
 	w.change(0, func(p *podstate.Worker) {
 		p.ContainerRestarts++
 		p.Failure = podstate.Failure{ExitCode: 137, Reason: "OOMKilled", Container: "trainer"}

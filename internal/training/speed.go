@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/growth"
 )
 
@@ -55,7 +55,7 @@ func (p *follower) countTraining() (n int32) {
 
 // keepSpeed writes down a speed, unless what is known says as much.
 func (p *follower) keepSpeed(size int32, perHour float64) {
-	var all []v1alpha1.MeasuredSpeed
+	var all []v1beta1.MeasuredSpeed
 	if e := p.Status.Elasticity; e != nil {
 		all = e.Speeds
 	}
@@ -69,7 +69,7 @@ func (p *follower) keepSpeed(size int32, perHour float64) {
 			return
 		}
 	}
-	p.Growth().NoteSpeeds(growth.KeepSpeed(all, v1alpha1.MeasuredSpeed{
+	p.Growth().NoteSpeeds(growth.KeepSpeed(all, v1beta1.MeasuredSpeed{
 		Workers: size, PercentPerHour: formatSpeed(perHour), Time: p.StatusTime(),
 	}))
 }

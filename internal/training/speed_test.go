@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/training/progress"
 )
 
 // takes has the training say that a step of 1,000 takes so long, as of enough steps with its present workers.
 func (w *simulator) takes(step time.Duration) *simulator {
-	w.o.Job.Spec.Progress = &v1alpha1.JobProgress{}
+	w.o.Job.Spec.Progress = &v1beta1.JobProgress{}
 	w.o.Trained = &progress.Figures{Step: 10, Total: 1000, Checkpoint: -1, StepTime: step, Settled: true}
 	return w
 }
@@ -32,7 +32,7 @@ func (w *simulator) speeds() map[int32]string {
 
 func TestSpeedIsMeasuredBySize(t *testing.T) {
 	g := NewWithT(t)
-	w := growing(t, v1alpha1.GrowthOnlyIfFits, 0).takes(12 * time.Second).settle()
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 0).takes(12 * time.Second).settle()
 	g.Expect(w.speeds()).To(Equal(map[int32]string{2: "30"}), "300 steps an hour are 30 % of 1,000")
 	before := w.status().DeepCopy()
 	d := Plan(w.takes(11*time.Second).o, w.now.Add(time.Hour))
@@ -56,16 +56,16 @@ func TestSpeedIsMeasuredBySize(t *testing.T) {
 
 func TestWithoutATotalNothingIsLearnt(t *testing.T) {
 	g := NewWithT(t)
-	w := growing(t, v1alpha1.GrowthOnlyIfFits, 0).takes(12 * time.Second)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 0).takes(12 * time.Second)
 	w.o.Trained.Total = 0
 	g.Expect(w.settle().speeds()).To(BeEmpty(), "a step may be of another size with other workers")
 }
 
 func TestAJobBeginsWithWhatItsTaskHasLearnt(t *testing.T) {
 	g := NewWithT(t)
-	w := growing(t, v1alpha1.GrowthOnlyIfPays, 6)
-	w.o.Job.Spec.Progress = &v1alpha1.JobProgress{}
-	w.o.TaskSpeeds = []v1alpha1.MeasuredSpeed{
+	w := growing(t, v1beta1.GrowthOnlyIfPays, 6)
+	w.o.Job.Spec.Progress = &v1beta1.JobProgress{}
+	w.o.TaskSpeeds = []v1beta1.MeasuredSpeed{
 		{Workers: 2, PercentPerHour: "10", Time: metav1.NewTime(w.now.Add(-24 * time.Hour))},
 		{Workers: 6, PercentPerHour: "12", Time: metav1.NewTime(w.now.Add(-24 * time.Hour))},
 	}
@@ -75,12 +75,12 @@ func TestAJobBeginsWithWhatItsTaskHasLearnt(t *testing.T) {
 
 func TestGrowthStopsWhereOneMoreGainsTooLittle(t *testing.T) {
 	g := NewWithT(t)
-	w := growing(t, v1alpha1.GrowthOnlyIfFits, 6)
-	w.o.Job.Spec.Progress = &v1alpha1.JobProgress{}
-	w.o.TaskSpeeds = []v1alpha1.MeasuredSpeed{{Workers: 2, PercentPerHour: "10"}, {Workers: 8, PercentPerHour: "16"}}
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 6)
+	w.o.Job.Spec.Progress = &v1beta1.JobProgress{}
+	w.o.TaskSpeeds = []v1beta1.MeasuredSpeed{{Workers: 2, PercentPerHour: "10"}, {Workers: 8, PercentPerHour: "16"}}
 	w.step().step().run().settle().pass(time.Minute).settle()
 	g.Expect(w.indices()).To(HaveLen(7), "2 / 10 and 8 / 16 are 0.1 and 0.05 for each worker: the eighth adds 9 %%")
-	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/" + v1alpha1.ReasonGainsTooLittle))
+	g.Expect(condition(w, v1beta1.ConditionFullSize)).To(Equal("False/" + v1beta1.ReasonGainsTooLittle))
 	g.Expect(w.status().Message).To(Equal("7 of 8 workers ready. One more would add 9 % of what a worker of the core adds to the " +
 		"speed, as measured with other numbers of workers (status.elasticity.speeds); the least is 10 % " +
 		"(elasticity.growth.leastGainPercent)."))
@@ -94,18 +94,18 @@ func TestGrowthStopsWhereOneMoreGainsTooLittle(t *testing.T) {
 
 func TestAStepThatGainsLessIsWorthLess(t *testing.T) {
 	g := NewWithT(t)
-	w := growing(t, v1alpha1.GrowthOnlyIfPays, 6)
-	w.o.Job.Spec.Progress = &v1alpha1.JobProgress{}
+	w := growing(t, v1beta1.GrowthOnlyIfPays, 6)
+	w.o.Job.Spec.Progress = &v1beta1.JobProgress{}
 	w.o.Job.Spec.Elasticity.Growth.LeastGainPercent = ptr.To[int32](0)
-	w.o.TaskSpeeds = []v1alpha1.MeasuredSpeed{{Workers: 2, PercentPerHour: "10"}, {Workers: 8, PercentPerHour: "9"}}
+	w.o.TaskSpeeds = []v1beta1.MeasuredSpeed{{Workers: 2, PercentPerHour: "10"}, {Workers: 8, PercentPerHour: "9"}}
 	w.step().step()
 	g.Expect(w.indices()).To(HaveLen(2), "more workers made it slower")
-	g.Expect(w.settle().last.Status.Reason).To(Equal(v1alpha1.ReasonDoesNotPay))
+	g.Expect(w.settle().last.Status.Reason).To(Equal(v1beta1.ReasonDoesNotPay))
 }
 
 func TestSpeedsAreWrittenWithoutHurry(t *testing.T) {
 	g := NewWithT(t)
-	w := growing(t, v1alpha1.GrowthOnlyIfFits, 0)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 0)
 	before := w.status().DeepCopy()
 	d := Plan(w.takes(12*time.Second).o, w.now)
 	g.Expect(PaceOf(before, &d.Status)).To(BeNumerically("<=", statuspace.Calm))

@@ -3,14 +3,14 @@ package training
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // heedPreemption records for which gang the job must stop. If that were kept in memory only, a restart of the operator could
 // decide otherwise halfway through, and a second job would stop for the same gang.
 func (p *planner) heedPreemption() {
 	if v := p.Verdict.Preempt; v != nil && p.Status.Preemption == nil && !p.Spec.Suspend {
-		p.Status.Preemption = &v1alpha1.PreemptionStatus{By: v1alpha1.RefTo(v.By), Since: p.StatusTime(), Tier: v.Tier}
+		p.Status.Preemption = &v1beta1.PreemptionStatus{By: v1beta1.RefTo(v.By), Since: p.StatusTime(), Tier: v.Tier}
 	}
 }
 
@@ -45,7 +45,7 @@ func (p *planner) recordStop() {
 		p.closeAttempt()
 	}
 	p.forgetSurplus()
-	p.ConditionWriter().Set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspending, "")
+	p.ConditionWriter().Set(v1beta1.ConditionSuspended, metav1.ConditionTrue, v1beta1.ReasonSuspending, "")
 }
 
 // stayStopped deletes everything of a stopped job that holds or asks for room, and starts the next attempt once the job may run
@@ -72,7 +72,7 @@ func (p *planner) stayStopped() {
 		next = p.Status.Attempt.Number + 1
 	}
 	// A new attempt, not the old one: a container that still runs on a lost node must not join the new rendezvous.
-	p.ConditionWriter().Remove(v1alpha1.ConditionSuspended)
+	p.ConditionWriter().Remove(v1beta1.ConditionSuspended)
 	p.recordAttempt(next)
 }
 
@@ -87,5 +87,5 @@ func (p *planner) noteStoppedInVain() {
 	if vain != nil && !vain.Time.Before(&by.Since) && (vain.For == by.By || !now.Before(&vain.Time)) {
 		return
 	}
-	p.Status.LeftInVain = &v1alpha1.LeftInVain{For: by.By, Time: p.StatusTime(), Workers: p.Spec.MinReplicas, Whole: true}
+	p.Status.LeftInVain = &v1beta1.LeftInVain{For: by.By, Time: p.StatusTime(), Workers: p.Spec.MinReplicas, Whole: true}
 }

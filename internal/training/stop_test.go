@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
@@ -28,25 +28,25 @@ func TestSuspendAndResume(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 4).trains().fail(1, "once").recover().suspend(true).step()
 	g.Expect(w.last.DeletePods).To(BeEmpty(), "that it is stopped is in status first")
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSuspending))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonSuspending))
 	w.restart().settle()
 	g.Expect(w.o.Workers).To(BeEmpty())
 	g.Expect(w.o.Core).To(BeNil(), "an admitted group keeps its resources in the books of its queue")
 	g.Expect(w.o.Surplus).To(BeNil())
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSuspended))
-	g.Expect(condition(w, v1alpha1.ConditionSuspended)).To(Equal("True/Suspended"))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseSuspended))
+	g.Expect(condition(w, v1beta1.ConditionSuspended)).To(Equal("True/Suspended"))
 	g.Expect(w.status().Restarts).To(Equal(int32(1)), "counters are kept, and nobody who left was lost")
 
 	w.suspend(false).settle().run().settle().run().settle()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
 	g.Expect(w.status().ReadyReplicas).To(Equal(int32(4)))
 	g.Expect(w.status().Restarts).To(Equal(int32(1)))
 	told := reasons(w.events)
-	g.Expect(told).To(ContainElements(v1alpha1.EventSuspended, v1alpha1.EventResumed))
+	g.Expect(told).To(ContainElements(v1beta1.EventSuspended, v1beta1.EventResumed))
 	n := 0
 	for _, reason := range told {
-		if reason == v1alpha1.EventSuspended {
+		if reason == v1beta1.EventSuspended {
 			n++
 		}
 	}
@@ -57,10 +57,10 @@ func TestSuspendedFromTheBeginning(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 4).suspend(true).settle()
 	g.Expect(w.o.Workers).To(BeEmpty())
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSuspended))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseSuspended))
 	w.suspend(false).settle().run().settle()
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(1)))
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 }
 
 func TestResumedBeforeTheLastPodHasLeft(t *testing.T) {
@@ -71,11 +71,11 @@ func TestResumedBeforeTheLastPodHasLeft(t *testing.T) {
 	}
 	w.suspend(false).settle()
 	g.Expect(w.last.CreateWorkers).To(BeEmpty())
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSuspending))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonSuspending))
 	w.o.Workers = nil
 	w.settle().run().settle()
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 }
 
 func TestActiveDeadlineStandsStillWhileSuspended(t *testing.T) {
@@ -83,13 +83,13 @@ func TestActiveDeadlineStandsStillWhileSuspended(t *testing.T) {
 	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.Deadlines.ActiveSeconds = ptr.To[int32](3600)
 	w.settle().pass(5 * time.Hour).settle().run().settle().pass(30 * time.Minute).step()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning), "the wait does not count")
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning), "the wait does not count")
 	w.suspend(true).settle().pass(10 * time.Hour).step()
 	g.Expect(w.last.RequeueAfter).To(BeZero(), "no clock runs")
 	w.suspend(false).settle().run().settle()
 	g.Expect(w.last.RequeueAfter).To(BeNumerically("~", 30*time.Minute, time.Minute), "the deadline is a timer of its own")
 	w.pass(w.last.RequeueAfter).step()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonDeadlineExceeded))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonDeadlineExceeded))
 	g.Expect(w.status().Message).To(HavePrefix("The job has trained for 1h0m0s, as long as deadlines.activeSeconds allows."))
 }
 
@@ -100,11 +100,11 @@ func TestSchedulingTimeout(t *testing.T) {
 	w.settle()
 	g.Expect(w.last.RequeueAfter).To(BeNumerically("~", 10*time.Minute, time.Minute))
 	w.pass(10 * time.Minute).step()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSchedulingTimeout))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonSchedulingTimeout))
 	placed := newSimulator(t, 2, 2)
 	placed.o.Job.Spec.Deadlines.SchedulingSeconds = ptr.To[int32](600)
 	placed.trains().pass(time.Hour).settle()
-	g.Expect(placed.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	g.Expect(placed.status().Phase).To(Equal(v1beta1.PhaseRunning))
 }
 
 func TestBelowMinTimeout(t *testing.T) {
@@ -114,12 +114,12 @@ func TestBelowMinTimeout(t *testing.T) {
 	w.pass(29 * time.Minute).settle().run().settle()
 	g.Expect(w.status().BelowMinSince).To(BeNil())
 	w.deletePod(1).settle().pass(30 * time.Minute).step()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonBelowMinTimeout))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonBelowMinTimeout))
 }
 
 func TestErrorsOfImageAndConfiguration(t *testing.T) {
 	for waiting, reason := range map[string]string{
-		"ImagePullBackOff": v1alpha1.ReasonImagePullFailed, "CreateContainerConfigError": v1alpha1.ReasonContainerConfigError,
+		"ImagePullBackOff": v1beta1.ReasonImagePullFailed, "CreateContainerConfigError": v1beta1.ReasonContainerConfigError,
 	} {
 		t.Run(waiting, func(t *testing.T) {
 			g := NewWithT(t)
@@ -129,7 +129,7 @@ func TestErrorsOfImageAndConfiguration(t *testing.T) {
 			g.Expect(w.status().Reason).To(Equal(reason))
 			g.Expect(w.status().Message).To(HavePrefix("Worker 0 cannot start (" + waiting + ": no such thing). C"))
 			w.pass(30 * time.Minute).step()
-			g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed), "not for ever")
+			g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseFailed), "not for ever")
 			g.Expect(w.status().Message).To(ContainSubstring("no such thing"))
 		})
 	}
@@ -160,7 +160,7 @@ func TestKueue(t *testing.T) {
 	w := newSimulator(t, 2, 2)
 	w.o.Job.Labels = map[string]string{kueueQueueLabel: "team"}
 	w.settle()
-	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/ManagedByKueue"))
+	g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("True/ManagedByKueue"))
 	g.Expect(w.o.Workers).To(BeEmpty())
 }
 
@@ -194,33 +194,33 @@ func TestAJobThatCannotGoOnSaysWhyItIsStopped(t *testing.T) {
 	w := newSimulator(t, 2, 2).trains().suspend(true).settle()
 	w.o.Invalid = "spec.x: wrong"
 	w.suspend(false).settle()
-	g.Expect(condition(w, v1alpha1.ConditionSuspended)).To(Equal("True/" + v1alpha1.ReasonInvalidSpec))
+	g.Expect(condition(w, v1beta1.ConditionSuspended)).To(Equal("True/" + v1beta1.ReasonInvalidSpec))
 }
 
 func TestAnAPIErrorTakesNoCompletedWorkerForALostOne(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 4)
-	w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
+	w.o.Job.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: "0-"}}
 	w.trains()
 	w.change(1, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
 	w.deletePod(1).settle()
-	st := ExplainObstacle(w.o, w.now, Plan(w.o, w.now), jobstate.Obstacle{Reason: v1alpha1.ReasonAPIError,
+	st := ExplainObstacle(w.o, w.now, Plan(w.o, w.now), jobstate.Obstacle{Reason: v1beta1.ReasonAPIError,
 		Message: "It does not answer."})
-	g.Expect(meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionReady)).To(BeTrue(), "the core trains on")
+	g.Expect(meta.IsStatusConditionTrue(st.Conditions, v1beta1.ConditionReady)).To(BeTrue(), "the core trains on")
 }
 
 func TestANewAttemptHasNoWorkersOfTheOneBefore(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
-	w.o.Job.Spec.Elasticity.RangeUpdate = v1alpha1.RangeUpdateRestart
+	w.o.Job.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: "0-"}}
+	w.o.Job.Spec.Elasticity.RangeUpdate = v1beta1.RangeUpdateRestart
 	w.trains()
 	w.change(0, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
 	w.o.Job.Spec.MinReplicas = 1
 	w.o.Job.Generation++
 	st := Plan(w.o, w.now).Status
 	g.Expect(st.Attempt.Number).To(Equal(int32(2)))
-	g.Expect(meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionReady)).To(BeFalse(), "no pod of it is there")
+	g.Expect(meta.IsStatusConditionTrue(st.Conditions, v1beta1.ConditionReady)).To(BeFalse(), "no pod of it is there")
 }
 
 func TestARestartInPlaceKeepsTheBackOff(t *testing.T) {

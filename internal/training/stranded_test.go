@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
@@ -69,9 +69,9 @@ func TestStrandedWorkersAreCreatedAnew(t *testing.T) {
 	w.run().settle()
 	w.succeed(1).settle()
 	g.Expect(w.worker(1).HasSucceeded()).To(BeTrue(), "it is new, and trained to the end")
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 	w.succeed(0).settle()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseSucceeded))
 }
 
 func TestWhoHasMetWorker0AgainIsNotStranded(t *testing.T) {
@@ -134,46 +134,46 @@ func TestWhoHasMetWorker0AgainIsNotStranded(t *testing.T) {
 func TestStrandedWorkerFulfilsNoRule(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{
-		Action: v1alpha1.ActionCompleteJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnTaskCompleted},
+	w.o.Job.Spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{{
+		Action: v1beta1.ActionCompleteJob, OnEvents: []v1beta1.FailureEvent{v1beta1.OnTaskCompleted},
 	}}}
 	w.trains().restartInPlace(0).succeed(1).settle() // in one moment,
 	w.run().settle()
 	w.restartInPlace(0).change(0, func(p *podstate.Worker) { p.Failure.Message = "another" }).settle()
 	w.succeed(1).settle() // and one after the other
-	g.Expect(w.status().Phase).NotTo(Equal(v1alpha1.PhaseSucceeded))
+	g.Expect(w.status().Phase).NotTo(Equal(v1beta1.PhaseSucceeded))
 	w.run().settle()
 	w.succeed(1).settle()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseSucceeded))
 }
 
 func TestNobodyIsStrandedOnceWorker0HasSucceeded(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
+	w.o.Job.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: "0-"}}
 	w.trains().deletePod(0).settle()
 	w.run().settle()
 	was := w.worker(1).UID
 	w.succeed(0).step().succeed(1).settle()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseSucceeded))
 	g.Expect(w.worker(1).UID).To(Equal(was))
 }
 
 func TestStrandedSuccessIsNoneOfAllWorkers(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
+	w.o.Job.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: "0-"}}
 	w.trains().succeed(1).settle()
 	w.restartInPlace(0).step().succeed(0).step()
-	g.Expect(w.status().Phase).NotTo(Equal(v1alpha1.PhaseSucceeded))
+	g.Expect(w.status().Phase).NotTo(Equal(v1beta1.PhaseSucceeded))
 	w.settle().run().succeed(1).settle()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseSucceeded))
 }
 
 func TestSuccessCountsWhereWorkersTrainForThemselves(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2)
-	w.o.Job.Spec.Framework.Type = v1alpha1.FrameworkCustom
+	w.o.Job.Spec.Framework.Type = v1beta1.FrameworkCustom
 	w.trains().restartInPlace(0).settle()
 	was := w.worker(1).UID
 	w.succeed(1).settle()
@@ -181,9 +181,9 @@ func TestSuccessCountsWhereWorkersTrainForThemselves(t *testing.T) {
 	g.Expect(w.worker(1).UID).To(Equal(was))
 
 	w = newSimulator(t, 2, 2)
-	w.o.Job.Spec.SuccessPolicy.Operator = v1alpha1.SuccessOfAny
-	w.o.Job.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
+	w.o.Job.Spec.SuccessPolicy.Operator = v1beta1.SuccessOfAny
+	w.o.Job.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: "0-"}}
 	w.trains().restartInPlace(0).settle()
 	w.succeed(1).settle()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonCompleting))
 }

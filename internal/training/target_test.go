@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // kubectl scale and an autoscaler write spec.replicas.
 func TestWorkersFollowTheTarget(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 8)
-	w.o.Job.Spec.Replicas = v1alpha1.NoTarget
+	w.o.Job.Spec.Replicas = v1beta1.NoTarget
 	w.trains()
 	g.Expect(w.status().Summary).To(Equal("8/8 (2..8)"), "without a target it grows to its maximum")
 	g.Expect(w.status().Targeted).To(BeFalse())
@@ -29,7 +29,7 @@ func TestWorkersFollowTheTarget(t *testing.T) {
 	}
 	scale(4)
 	g.Expect(w.status().Summary).To(Equal("4/4 (2..8, target 4)"))
-	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/AtMaximum"), "four are all that are wanted")
+	g.Expect(condition(w, v1beta1.ConditionFullSize)).To(Equal("True/AtMaximum"), "four are all that are wanted")
 	scale(6)
 	g.Expect(w.status().Summary).To(Equal("6/6 (2..8, target 6)"))
 	scale(1)
@@ -40,7 +40,7 @@ func TestWorkersFollowTheTarget(t *testing.T) {
 }
 
 func TestWhyWorkersWereRemoved(t *testing.T) {
-	const none = v1alpha1.NoTarget
+	const none = v1beta1.NoTarget
 	for name, c := range map[string]struct {
 		before, replicas, maximum int32
 		says                      string
@@ -94,11 +94,11 @@ func TestTierFollows(t *testing.T) {
 		w.settle()
 		g.Expect(w.status().Tier).To(Equal("exploratory"), "nothing restarts for it")
 		g.Expect(w.status().Attempt.Number).To(Equal(int32(1)))
-		g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/NextAttempt"))
+		g.Expect(condition(w, v1beta1.ConditionRangePending)).To(Equal("True/NextAttempt"))
 		const waits = "The workers were started in tier exploratory and keep it. The tier of the spec, main-traffic, takes effect " +
 			"after a restart: suspend and resume the job."
 		g.Expect(pending(w)).To(Equal(waits))
-		g.Expect(w.events[len(w.events)-1]).To(And(HaveField("Reason", v1alpha1.ConditionRangePending), HaveField("Message", waits)))
+		g.Expect(w.events[len(w.events)-1]).To(And(HaveField("Reason", v1beta1.ConditionRangePending), HaveField("Message", waits)))
 		w.scale(6).settle()
 		g.Expect(pending(w)).To(And(ContainSubstring("The range of the spec, 2..6, takes effect"), HaveSuffix(" "+waits)), "both")
 		w.scale(4).settle()
@@ -106,7 +106,7 @@ func TestTierFollows(t *testing.T) {
 		w.suspend(true).settle()
 		w.suspend(false).settle()
 		g.Expect(w.status().Tier).To(Equal("main-traffic"))
-		g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("absent"), "it waits no more")
+		g.Expect(condition(w, v1beta1.ConditionRangePending)).To(Equal("absent"), "it waits no more")
 	})
 	t.Run("not at all, if it is changed back", func(t *testing.T) {
 		g := NewWithT(t)
@@ -114,10 +114,10 @@ func TestTierFollows(t *testing.T) {
 		for _, back := range []string{"exploratory", ""} {
 			w.o.Job.Spec.Tier = "main-traffic"
 			w.settle()
-			g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/NextAttempt"))
+			g.Expect(condition(w, v1beta1.ConditionRangePending)).To(Equal("True/NextAttempt"))
 			w.o.Job.Spec.Tier = back
 			w.settle()
-			g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("absent"), "tier %q", back)
+			g.Expect(condition(w, v1beta1.ConditionRangePending)).To(Equal("absent"), "tier %q", back)
 		}
 	})
 }
@@ -131,7 +131,7 @@ func guaranteed(w *simulator) *simulator {
 
 // pending is what condition RangePending says.
 func pending(w *simulator) string {
-	return meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionRangePending).Message
+	return meta.FindStatusCondition(w.status().Conditions, v1beta1.ConditionRangePending).Message
 }
 
 // Pods that are created later in the attempt must agree with those that run.
@@ -142,7 +142,7 @@ func TestProcessesFollowTheNextAttempt(t *testing.T) {
 	w.o.Job.Spec.Framework.NprocPerNode = &two
 	w.settle()
 	g.Expect(w.status().Attempt.NprocPerNode).To(BeZero())
-	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/NextAttempt"))
+	g.Expect(condition(w, v1beta1.ConditionRangePending)).To(Equal("True/NextAttempt"))
 	g.Expect(pending(w)).To(Equal("The workers were started with the default of framework.nprocPerNode and keep that. The spec's " +
 		"framework.nprocPerNode 2 takes effect after a restart: suspend and resume the job."))
 	w.suspend(true).settle()

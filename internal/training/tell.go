@@ -1,7 +1,7 @@
 package training
 
 import (
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/pages"
@@ -11,7 +11,7 @@ import (
 // prepareWorkers decides on the objects that the workers of this decision need: NetworkPolicy, key pair, list of hosts. It runs
 // with the core; surplus is created later and finds them.
 func (p *planner) prepareWorkers() {
-	p.d.CreateNetworkPolicy = p.Spec.NetworkPolicy == v1alpha1.NetworkPolicyIsolated && len(p.d.CreateWorkers) > 0
+	p.d.CreateNetworkPolicy = p.Spec.NetworkPolicy == v1beta1.NetworkPolicyIsolated && len(p.d.CreateWorkers) > 0
 	p.tellWorkers()
 }
 
@@ -27,10 +27,10 @@ func planPages(p *planner) {
 		p.requeueAfter(plan.RequeueAfter)
 	}
 	if plan.Status == "" {
-		p.ConditionWriter().Remove(v1alpha1.ConditionPagesRouted)
+		p.ConditionWriter().Remove(v1beta1.ConditionPagesRouted)
 		return
 	}
-	p.ConditionWriter().Set(v1alpha1.ConditionPagesRouted, plan.Status, plan.Reason, plan.Message)
+	p.ConditionWriter().Set(v1beta1.ConditionPagesRouted, plan.Status, plan.Reason, plan.Message)
 }
 
 // tellWorkers keeps the ConfigMap of host names, and the key pair, of workers that do not use torchrun.
@@ -38,7 +38,7 @@ func (p *planner) tellWorkers() {
 	if rendezvous.UsesTorchrun(p.Job) {
 		return // Its agents find each other by their rendezvous.
 	}
-	p.d.CreateSSHKeys = p.Spec.Framework.SSH == v1alpha1.SSHKeyPair && len(p.d.CreateWorkers) > 0
+	p.d.CreateSSHKeys = p.Spec.Framework.SSH == v1beta1.SSHKeyPair && len(p.d.CreateWorkers) > 0
 	// Surplus is listed as the written status has it, so that a burst of changes writes the ConfigMap once.
 	var surplus []int32
 	for _, m := range p.Job.Status.Members {

@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
 // capped is the profile of [profile] that lets a user hold four GPUs.
-func capped() *v1alpha1.ResourceQuotaProfile {
+func capped() *v1beta1.ResourceQuotaProfile {
 	p := profile()
-	p.Spec.Caps = &v1alpha1.ProfileCaps{
-		PerUser: []v1alpha1.ResourceCap{{Resource: "nvidia.com/gpu", Max: resource.MustParse("4")}},
+	p.Spec.Caps = &v1beta1.ProfileCaps{
+		PerUser: []v1beta1.ResourceCap{{Resource: "nvidia.com/gpu", Max: resource.MustParse("4")}},
 	}
 	return p
 }
@@ -73,18 +73,18 @@ func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 			w := newSimulator(t, 2, 4)
 			w.o.Profile, w.o.Turn = capped(), admission.Turn{Blocked: &c.blocked}
 			w.settle()
-			g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonQuotaExceeded))
+			g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonQuotaExceeded))
 			g.Expect(w.status().Message).To(Equal(c.message))
 			stalled := map[bool]string{true: "True/QuotaExceeded", false: "absent"}[c.stalled]
-			g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal(stalled))
-			g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/QuotaExceeded"))
+			g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal(stalled))
+			g.Expect(condition(w, v1beta1.ConditionScheduled)).To(Equal("False/QuotaExceeded"))
 			g.Expect(w.o.Core).To(BeNil())
 			g.Expect(w.changes).To(BeZero(), "nothing is created before")
 
 			w.o.Turn = admission.Turn{Ask: admission.AskOf(w.o.Job), Admitted: true, Surplus: 1}
 			w.trains()
 			g.Expect(w.indices()).To(Equal([]int32{0, 1, 2}), "it grows as far as the limits leave")
-			g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/QuotaExceeded"))
+			g.Expect(condition(w, v1beta1.ConditionFullSize)).To(Equal("False/QuotaExceeded"))
 			g.Expect(w.status().Message).To(Equal("3 of 4 workers ready. Cannot grow: the limits of profile ads allow it 1 worker " +
 				"beyond its core now. It grows by itself once they allow more."))
 			w.o.Turn.Capped = &admission.Blocked{Limit: limit, User: "alice", Used: 3000, Behind: admission.Key{
@@ -131,7 +131,7 @@ func TestALargerAttemptAsksForItsTurnAgain(t *testing.T) {
 			if w.settle(); placed {
 				w.trains()
 			}
-			w.o.Job.Spec.MinReplicas, w.o.Job.Spec.Elasticity.RangeUpdate = 4, v1alpha1.RangeUpdateRestart
+			w.o.Job.Spec.MinReplicas, w.o.Job.Spec.Elasticity.RangeUpdate = 4, v1beta1.RangeUpdateRestart
 			w.o.Job.Generation++
 			w.settle()
 			g.Expect(w.status().Attempt.MinReplicas).To(Equal(int32(4)))
@@ -150,11 +150,11 @@ func TestAJobThatIsRefusedIsSoUnderALimitToo(t *testing.T) {
 	w.settle()
 	w.o.Turn = admission.Turn{Ask: admission.AskOf(w.o.Job), Admitted: true}
 	w.settle()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonRejected))
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonRejected))
 	w.o.Turn = admission.Turn{}
 	written := w.written
 	w.settle()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonRejected), "it stands in no line meanwhile")
+	g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonRejected), "it stands in no line meanwhile")
 	g.Expect(w.written).To(Equal(written), "and nothing is written again and again")
 	g.Expect(w.o.Core).To(BeNil())
 }

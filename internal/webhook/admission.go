@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/deviceclaim"
@@ -61,7 +61,7 @@ func (c *completer) Handle(ctx context.Context, req admission.Request) admission
 		return restoreIdentity(req.OldObject.Raw, &job)
 	}
 	var owner string
-	var by v1alpha1.Submitter
+	var by v1beta1.Submitter
 	for into, value := range map[any]json.RawMessage{&owner: job.Spec.Owner, &by: job.Spec.Submitter} {
 		if isGiven(value) && json.Unmarshal(value, into) != nil {
 			return admission.Allowed("")
@@ -78,10 +78,10 @@ func (c *completer) Handle(ctx context.Context, req admission.Request) admission
 			return *refusal
 		}
 		patches = append(patches, jsonpatch.NewOperation("add", "/spec/submitter",
-			v1alpha1.Submitter{Username: req.UserInfo.Username, Groups: groups}))
+			v1beta1.Submitter{Username: req.UserInfo.Username, Groups: groups}))
 	}
-	if _, copied := job.Metadata.Annotations[v1alpha1.AnnotationApproval]; copied {
-		patches = append(patches, jsonpatch.NewOperation("remove", pathOf(v1alpha1.AnnotationApproval), nil))
+	if _, copied := job.Metadata.Annotations[v1beta1.AnnotationApproval]; copied {
+		patches = append(patches, jsonpatch.NewOperation("remove", pathOf(v1beta1.AnnotationApproval), nil))
 	}
 	return admission.Patched("", patches...)
 }
@@ -128,11 +128,11 @@ type validator struct {
 // judge judges a job that was read.
 type judge func(by Creation, rules Rules) Decision
 
-type profile = v1alpha1.ResourceQuotaProfile
+type profile = v1beta1.ResourceQuotaProfile
 
 func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimcache.Reader, f Foreteller) *validator {
 	v := &validator{client: c, config: cfg, claims: claims, of: forTraining, read: func(req admission.Request) (judge, error) {
-		before, job, err := decodeBoth[v1alpha1.ElasticTrainingJob](req)
+		before, job, err := decodeBoth[v1beta1.ElasticTrainingJob](req)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("read the job: %w", err)
@@ -150,7 +150,7 @@ func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimca
 	}}
 	if f != nil {
 		v.advise = func(ctx context.Context, req admission.Request, queue string) []string {
-			_, job, err := decodeBoth[v1alpha1.ElasticTrainingJob](req)
+			_, job, err := decodeBoth[v1beta1.ElasticTrainingJob](req)
 			if err != nil {
 				return nil // It was read before.
 			}
@@ -162,7 +162,7 @@ func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimca
 
 func newMergeValidator(c client.Client, cfg *config.Configuration) *validator {
 	return &validator{client: c, config: cfg, of: forMerge, read: func(req admission.Request) (judge, error) {
-		before, merge, err := decodeBoth[v1alpha1.MergeJob](req)
+		before, merge, err := decodeBoth[v1beta1.MergeJob](req)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("read the merge: %w", err)
@@ -260,7 +260,7 @@ func (d *Decision) answerRequest(
 
 // denyObject refuses an object in the form of the API server's own errors, so that kubectl shows one line a field.
 func denyObject(kind, name string, why field.ErrorList) admission.Response {
-	refusal := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(kind).GroupKind(), name, why).Status()
+	refusal := apierrors.NewInvalid(v1beta1.GroupVersion.WithKind(kind).GroupKind(), name, why).Status()
 	response := admission.Denied("")
 	response.Result = &refusal
 	return response

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -26,7 +26,7 @@ import (
 func creation(job string) admission.Request {
 	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create, Namespace: "ads", Name: "ctr",
-		Resource: metav1.GroupVersionResource{Group: "tideline.io", Version: "v1alpha1", Resource: "elastictrainingjobs"},
+		Resource: metav1.GroupVersionResource{Group: "tideline.io", Version: "v1beta1", Resource: "elastictrainingjobs"},
 		UserInfo: authenticationv1.UserInfo{
 			Username: "alice", UID: "7", Groups: []string{"ml"}, Extra: map[string]authenticationv1.ExtraValue{"scopes": {"a"}},
 		},
@@ -36,7 +36,7 @@ func creation(job string) admission.Request {
 
 func TestOwnerDefaultsToTheUser(t *testing.T) {
 	submitter := jsonpatch.JsonPatchOperation{
-		Operation: "add", Path: "/spec/submitter", Value: v1alpha1.Submitter{Username: "alice", Groups: []string{}},
+		Operation: "add", Path: "/spec/submitter", Value: v1beta1.Submitter{Username: "alice", Groups: []string{}},
 	}
 	patch := []jsonpatch.JsonPatchOperation{{Operation: "add", Path: "/spec/owner", Value: "alice"}, submitter}
 	for job, want := range map[string][]jsonpatch.JsonPatchOperation{
@@ -64,7 +64,7 @@ func TestOwnerDefaultsToTheUser(t *testing.T) {
 type reviewer struct {
 	client.Client
 
-	profiles []v1alpha1.ResourceQuotaProfile
+	profiles []v1beta1.ResourceQuotaProfile
 	// unreadable is why there are no profiles.
 	unreadable error
 	may        string
@@ -84,7 +84,7 @@ func (r *reviewer) Get(_ context.Context, key client.ObjectKey, o client.Object,
 }
 
 func (r *reviewer) List(ctx context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	if list, ok := into.(*v1alpha1.ResourceQuotaProfileList); ok {
+	if list, ok := into.(*v1beta1.ResourceQuotaProfileList); ok {
 		list.Items = r.profiles
 	}
 	r.bound(ctx)
@@ -254,24 +254,24 @@ func TestRightIsAskedForTheUserAsTheyCame(t *testing.T) {
 	g.Expect(r.asked).To(ConsistOf(authorizationv1.SubjectAccessReviewSpec{
 		User: "alice", UID: "7", Groups: []string{"ml"}, Extra: map[string]authorizationv1.ExtraValue{"scopes": {"a"}},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "assign-owner", Group: "tideline.io", Version: "v1alpha1", Resource: "elastictrainingjobs",
+			Verb: "assign-owner", Group: "tideline.io", Version: "v1beta1", Resource: "elastictrainingjobs",
 			Namespace: "ads", Name: "ctr",
 		},
 	}))
 }
 
 func TestProfileOfTheNamespaceDecides(t *testing.T) {
-	profile := v1alpha1.ResourceQuotaProfile{
+	profile := v1beta1.ResourceQuotaProfile{
 		ObjectMeta: metav1.ObjectMeta{Name: "team-ads"},
-		Spec: v1alpha1.ResourceQuotaProfileSpec{
+		Spec: v1beta1.ResourceQuotaProfileSpec{
 			NamespaceSelector: metav1.LabelSelector{MatchLabels: map[string]string{"team": "ads"}},
-			Tiers:             []v1alpha1.ProfileTier{{Name: "exploratory"}, {Name: "small-traffic"}},
-			Merges:            &v1alpha1.ProfileMerges{Pools: []string{"merge-ads"}},
+			Tiers:             []v1beta1.ProfileTier{{Name: "exploratory"}, {Name: "small-traffic"}},
+			Merges:            &v1beta1.ProfileMerges{Pools: []string{"merge-ads"}},
 		},
 	}
 	cfg := config.DefaultConfiguration()
 	cfg.Merges.Pools = []string{"tideline-merge", "merge-ads"}
-	r := &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{profile}}
+	r := &reviewer{profiles: []v1beta1.ResourceQuotaProfile{profile}}
 	for job, refusal := range map[string]string{
 		`{"spec":{"owner":"alice","tier":"main-traffic"}}`: `spec.tier: Invalid value: "main-traffic": profile team-ads does ` +
 			`not allow this tier; it allows exploratory, small-traffic: use one of these, or ask an administrator to allow it`,

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/quota/approval"
@@ -32,9 +32,9 @@ const (
 type Approvable struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		Tier      string              `json:"tier"`
-		Owner     string              `json:"owner"`
-		Submitter *v1alpha1.Submitter `json:"submitter"`
+		Tier      string             `json:"tier"`
+		Owner     string             `json:"owner"`
+		Submitter *v1beta1.Submitter `json:"submitter"`
 	} `json:"spec"`
 	Status struct {
 		Conditions []metav1.Condition `json:"conditions"`
@@ -53,15 +53,15 @@ func pathOf(key string) string { return "/metadata/annotations/" + strings.Repla
 
 // refuseEarlyApproval refuses approval of a job that is being created: an approval names the UID, which does not exist yet.
 func (d *Decision) refuseEarlyApproval(annotations map[string]string) {
-	if _, asked := annotations[v1alpha1.AnnotationApprove]; asked {
-		d.Refused = append(d.Refused, field.Forbidden(annotationPath(v1alpha1.AnnotationApprove), "a job can be approved "+
+	if _, asked := annotations[v1beta1.AnnotationApprove]; asked {
+		d.Refused = append(d.Refused, field.Forbidden(annotationPath(v1beta1.AnnotationApprove), "a job can be approved "+
 			"only after it was created: leave it out, and approve the job then"))
 	}
 }
 
 // approvableTier is the tier that an approval of the job is for. To approve a tier that requires no approval is an error.
 func (r Rules) approvableTier(job *Approvable) (string, *field.Error) {
-	at := annotationPath(v1alpha1.AnnotationApprove)
+	at := annotationPath(v1beta1.AnnotationApprove)
 	if r.Profile == nil {
 		return "", field.Forbidden(at, fmt.Sprintf("namespace %s belongs to no ResourceQuotaProfile, so its jobs require no "+
 			"approval: leave it out", job.Namespace))
@@ -80,10 +80,10 @@ func (r Rules) approvableTier(job *Approvable) (string, *field.Error) {
 
 // RecordApproval makes the record of an approval that a user gives by the value of annotation approve.
 func (r Rules) RecordApproval(job *Approvable, user string, now time.Time) (approval.Approval, *field.Error) {
-	asked := job.Annotations[v1alpha1.AnnotationApprove]
+	asked := job.Annotations[v1beta1.AnnotationApprove]
 	counts, err := approval.ParseDuration(asked)
 	if err != nil {
-		return approval.Approval{}, field.Invalid(annotationPath(v1alpha1.AnnotationApprove), asked, err.Error())
+		return approval.Approval{}, field.Invalid(annotationPath(v1beta1.AnnotationApprove), asked, err.Error())
 	}
 	tier, refusal := r.approvableTier(job)
 	if refusal != nil {
@@ -100,14 +100,14 @@ func (r Rules) RecordApproval(job *Approvable, user string, now time.Time) (appr
 // every user may remove them.
 func (r Rules) CheckApproval(before, job *Approvable, user string, now time.Time) Decision {
 	var d Decision
-	was, had := before.Annotations[v1alpha1.AnnotationApproval]
-	is, has := job.Annotations[v1alpha1.AnnotationApproval]
+	was, had := before.Annotations[v1beta1.AnnotationApproval]
+	is, has := job.Annotations[v1beta1.AnnotationApproval]
 	switch {
 	case was == is && had == has:
 		return d
 	case has && !r.isGenuine(is, job, user, now):
-		d.Refused = append(d.Refused, field.Forbidden(annotationPath(v1alpha1.AnnotationApproval), fmt.Sprintf("only the "+
-			"webhook writes it: leave it out, and set annotation %s: 72h to approve", v1alpha1.AnnotationApprove)))
+		d.Refused = append(d.Refused, field.Forbidden(annotationPath(v1beta1.AnnotationApproval), fmt.Sprintf("only the "+
+			"webhook writes it: leave it out, and set annotation %s: 72h to approve", v1beta1.AnnotationApprove)))
 	case r.Profile != nil:
 		d.Claims = append(d.Claims, claimApproval(r.Profile.Name, user, !has))
 	}
@@ -121,7 +121,7 @@ func (r Rules) isGenuine(record string, job *Approvable, user string, now time.T
 		return false
 	}
 	asked := &Approvable{Spec: job.Spec, Status: job.Status}
-	asked.UID, asked.Annotations = job.UID, map[string]string{v1alpha1.AnnotationApprove: a.Until.Sub(a.At.Time).String()}
+	asked.UID, asked.Annotations = job.UID, map[string]string{v1beta1.AnnotationApprove: a.Until.Sub(a.At.Time).String()}
 	same, refusal := r.RecordApproval(asked, user, a.At.Time)
 	return refusal == nil && same.String() == record && now.Sub(a.At.Time).Abs() <= approvalSkew
 }
@@ -135,10 +135,10 @@ func claimApproval(profile, user string, takenBack bool) Claim {
 	}
 	return Claim{
 		Rights: rightsToApprove(profile),
-		Refusal: field.Forbidden(annotationPath(v1alpha1.AnnotationApproval), fmt.Sprintf("to approve a job, or to remove an "+
+		Refusal: field.Forbidden(annotationPath(v1beta1.AnnotationApproval), fmt.Sprintf("to approve a job, or to remove an "+
 			"approval, a user needs the right to %s resourcequotaprofiles.%s %s, which %q does not have: ask a user who has it, or "+
 			"ask an "+
-			"administrator to bind ClusterRole tideline-approve%s", approve, v1alpha1.GroupVersion.Group, profile, user, keep)),
+			"administrator to bind ClusterRole tideline-approve%s", approve, v1beta1.GroupVersion.Group, profile, user, keep)),
 	}
 }
 
@@ -156,8 +156,8 @@ func (a *approver) recordApprover(ctx context.Context, req admission.Request) ad
 	if response != nil {
 		return *response
 	}
-	was, had := before.Annotations[v1alpha1.AnnotationApprove]
-	is, has := job.Annotations[v1alpha1.AnnotationApprove]
+	was, had := before.Annotations[v1beta1.AnnotationApprove]
+	is, has := job.Annotations[v1beta1.AnnotationApprove]
 	if !has || (had && was == is) {
 		return admission.Allowed("")
 	}
@@ -171,8 +171,8 @@ func (a *approver) recordApprover(ctx context.Context, req admission.Request) ad
 		return d.answerRequest(ctx, a.client, req, req.Kind.Kind, "")
 	}
 	return admission.Patched("",
-		jsonpatch.NewOperation("remove", pathOf(v1alpha1.AnnotationApprove), nil),
-		jsonpatch.NewOperation("add", pathOf(v1alpha1.AnnotationApproval), record.String()))
+		jsonpatch.NewOperation("remove", pathOf(v1beta1.AnnotationApprove), nil),
+		jsonpatch.NewOperation("add", pathOf(v1beta1.AnnotationApproval), record.String()))
 }
 
 // checkRecords refuses a record that the webhook did not write, or whose user may not approve.
@@ -181,7 +181,7 @@ func (a *approver) checkRecords(ctx context.Context, req admission.Request) admi
 	if response != nil {
 		return *response
 	}
-	if before.Annotations[v1alpha1.AnnotationApproval] == job.Annotations[v1alpha1.AnnotationApproval] {
+	if before.Annotations[v1beta1.AnnotationApproval] == job.Annotations[v1beta1.AnnotationApproval] {
 		return admission.Allowed("")
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/quota/approval"
 )
@@ -22,12 +22,12 @@ import (
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 // guarded is the profile of namespace ads, where main-traffic takes approval.
-func guarded() *v1alpha1.ResourceQuotaProfile {
-	return &v1alpha1.ResourceQuotaProfile{
+func guarded() *v1beta1.ResourceQuotaProfile {
+	return &v1beta1.ResourceQuotaProfile{
 		ObjectMeta: metav1.ObjectMeta{Name: "team-ads"},
-		Spec: v1alpha1.ResourceQuotaProfileSpec{
+		Spec: v1beta1.ResourceQuotaProfileSpec{
 			NamespaceSelector: metav1.LabelSelector{MatchLabels: map[string]string{"team": "ads"}},
-			Tiers: []v1alpha1.ProfileTier{
+			Tiers: []v1beta1.ProfileTier{
 				{Name: "exploratory", Default: true}, {Name: "main-traffic", RequiresApproval: true},
 			},
 		},
@@ -76,21 +76,21 @@ func TestRecord(t *testing.T) {
 			refused: `metadata.annotations[tideline.io/approve]: Forbidden: profile team-ads does not allow tier "small-traffic" ` +
 				`of the job; it allows exploratory, main-traffic: ask an administrator to allow it first`},
 		"in a tier beyond its owner's": {asks: "72h", change: func(job *Approvable, r *Rules) {
-			job.Spec.Owner, r.Profile.Spec.Members = "ivy", []v1alpha1.ProfileMember{
-				{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "exploratory"},
+			job.Spec.Owner, r.Profile.Spec.Members = "ivy", []v1beta1.ProfileMember{
+				{Kind: v1beta1.MemberUser, Name: "ivy", MaxTier: "exploratory"},
 			}
 		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: profile team-ads does not allow tier "main-traffic" ` +
 			`of the job; it allows exploratory to ivy: ask an administrator to allow it first`},
 		"in a tier beyond its owner's group": {asks: "72h", change: func(job *Approvable, r *Rules) {
-			job.Spec.Owner, job.Spec.Submitter = "ivy", &v1alpha1.Submitter{Username: "ivy", Groups: []string{"interns"}}
-			r.Profile.Spec.Members = []v1alpha1.ProfileMember{{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}}
+			job.Spec.Owner, job.Spec.Submitter = "ivy", &v1beta1.Submitter{Username: "ivy", Groups: []string{"interns"}}
+			r.Profile.Spec.Members = []v1beta1.ProfileMember{{Kind: v1beta1.MemberGroup, Name: "interns", MaxTier: "exploratory"}}
 		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: profile team-ads does not allow tier "main-traffic" ` +
 			`of the job; it allows exploratory to ivy as a member of interns: ask an administrator to allow it first`},
 		"in a tier of an unchecked group": {asks: "72h", change: func(job *Approvable, r *Rules) {
-			job.Spec.Owner, job.Spec.Submitter = "ivy", &v1alpha1.Submitter{Username: "ivy", Groups: []string{"leads"}}
-			job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
-			r.Profile.Spec.Members = []v1alpha1.ProfileMember{
-				{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "leads"},
+			job.Spec.Owner, job.Spec.Submitter = "ivy", &v1beta1.Submitter{Username: "ivy", Groups: []string{"leads"}}
+			job.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
+			r.Profile.Spec.Members = []v1beta1.ProfileMember{
+				{Kind: v1beta1.MemberUser, Name: "ivy", MaxTier: "exploratory"}, {Kind: v1beta1.MemberGroup, Name: "leads"},
 			}
 		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: profile team-ads does not allow tier "main-traffic" ` +
 			`of the job; it allows exploratory to ivy: ask an administrator to allow it first`},
@@ -100,7 +100,7 @@ func TestRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			job, rules := approvable(v1alpha1.AnnotationApprove, c.asks), Rules{Config: config.DefaultConfiguration(), Profile: guarded()}
+			job, rules := approvable(v1beta1.AnnotationApprove, c.asks), Rules{Config: config.DefaultConfiguration(), Profile: guarded()}
 			if c.change != nil {
 				c.change(job, &rules)
 			}
@@ -160,7 +160,7 @@ func TestApprovalsCannotBeForged(t *testing.T) {
 			before, after := approvable(), approvable()
 			for job, record := range map[*Approvable]string{before: c.before, after: c.after} {
 				if record != "" {
-					job.Annotations[v1alpha1.AnnotationApproval] = record
+					job.Annotations[v1beta1.AnnotationApproval] = record
 				}
 			}
 			if c.tier != "" {
@@ -181,7 +181,7 @@ func TestApprovalsCannotBeForged(t *testing.T) {
 				return
 			}
 			g.Expect(d.Claims).To(ConsistOf(HaveField("Rights", ConsistOf(authorizationv1.ResourceAttributes{
-				Verb: "approve", Group: "tideline.io", Version: "v1alpha1", Resource: "resourcequotaprofiles", Name: "team-ads",
+				Verb: "approve", Group: "tideline.io", Version: "v1beta1", Resource: "resourcequotaprofiles", Name: "team-ads",
 			}))))
 		})
 	}
@@ -191,7 +191,7 @@ func TestApprovalsCannotBeForged(t *testing.T) {
 func change(t *testing.T, before, after *Approvable) admission.Request {
 	t.Helper()
 	req := creation("")
-	req.Operation, req.Kind.Kind = admissionv1.Update, v1alpha1.MergeJobKind
+	req.Operation, req.Kind.Kind = admissionv1.Update, v1beta1.MergeJobKind
 	for raw, job := range map[*runtime.RawExtension]*Approvable{&req.OldObject: before, &req.Object: after} {
 		content, err := json.Marshal(job)
 		if err != nil {
@@ -203,12 +203,12 @@ func change(t *testing.T, before, after *Approvable) admission.Request {
 }
 
 func newApprover(r *reviewer) *approver {
-	r.profiles = []v1alpha1.ResourceQuotaProfile{*guarded()}
+	r.profiles = []v1beta1.ResourceQuotaProfile{*guarded()}
 	return &approver{client: r, config: config.DefaultConfiguration(), now: func() time.Time { return noon }}
 }
 
 func TestWhatIsAskedIsRecorded(t *testing.T) {
-	asks := func(value string) *Approvable { return approvable(v1alpha1.AnnotationApprove, value) }
+	asks := func(value string) *Approvable { return approvable(v1beta1.AnnotationApprove, value) }
 	want := []jsonpatch.JsonPatchOperation{
 		{Operation: "remove", Path: "/metadata/annotations/tideline.io~1approve"},
 		{Operation: "add", Path: "/metadata/annotations/tideline.io~1approval", Value: recorded()},
@@ -219,11 +219,11 @@ func TestWhatIsAskedIsRecorded(t *testing.T) {
 	}{
 		"asked":              {approvable(), asks("72h"), want},
 		"asked otherwise":    {asks("1h"), asks("72h"), want},
-		"asked and forged":   {approvable(), approvable(v1alpha1.AnnotationApprove, "72h", v1alpha1.AnnotationApproval, "me"), want},
+		"asked and forged":   {approvable(), approvable(v1beta1.AnnotationApprove, "72h", v1beta1.AnnotationApproval, "me"), want},
 		"asked long ago":     {asks("72h"), asks("72h"), nil},
 		"asked no more":      {asks("72h"), approvable(), nil},
 		"something else":     {approvable(), approvable("example.com/note", "72h"), nil},
-		"recorded long ago ": {approvable(), approvable(v1alpha1.AnnotationApproval, recorded()), nil},
+		"recorded long ago ": {approvable(), approvable(v1beta1.AnnotationApproval, recorded()), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := newApprover(&reviewer{}).recordApprover(t.Context(), change(t, c.before, c.after))
@@ -243,7 +243,7 @@ func TestApprovalTakesTheRight(t *testing.T) {
 	const refusal = `MergeJob.tideline.io "ctr" is invalid: metadata.annotations[tideline.io/approval]: Forbidden: to ` +
 		`approve a job, or to remove an approval, a user needs the right to approve resourcequotaprofiles.tideline.io team-ads, ` +
 		`which "alice" does not have: ask a user who has it, or ask an administrator to bind ClusterRole tideline-approve`
-	with := approvable(v1alpha1.AnnotationApproval, recorded())
+	with := approvable(v1beta1.AnnotationApproval, recorded())
 	for name, c := range map[string]struct {
 		before *Approvable
 		after  *Approvable
@@ -268,7 +268,7 @@ func TestApprovalTakesTheRight(t *testing.T) {
 			says: `metadata.annotations[tideline.io/approval]: the API server did not answer whether alice may approve ` +
 				`resourcequotaprofiles team-ads (late): approve it again in a moment`,
 		},
-		"some other change": {before: with, after: approvable(v1alpha1.AnnotationApproval, recorded(), "a", "b")},
+		"some other change": {before: with, after: approvable(v1beta1.AnnotationApproval, recorded(), "a", "b")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -293,8 +293,8 @@ func TestApprovalTakesTheRight(t *testing.T) {
 // Where the API server does not know the conditions of these webhooks, they are called for every change.
 func TestOtherChangesAreNotLookedInto(t *testing.T) {
 	g := NewWithT(t)
-	before := approvable(v1alpha1.AnnotationApproval, recorded())
-	req := change(t, before, approvable(v1alpha1.AnnotationApproval, recorded(), "a", "b"))
+	before := approvable(v1beta1.AnnotationApproval, recorded())
+	req := change(t, before, approvable(v1beta1.AnnotationApproval, recorded(), "a", "b"))
 	req.Namespace = "unknown"
 	a := newApprover(&reviewer{})
 	g.Expect(a.checkRecords(t.Context(), req).Allowed).To(BeTrue(), "no profile is read")

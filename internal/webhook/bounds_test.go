@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -19,7 +19,7 @@ func TestTierBoundsHowLongSurplusIsLeftAlone(t *testing.T) {
 		g := NewWithT(t)
 		cfg := config.DefaultConfiguration()
 		cfg.Tiers[1].MaxMinSurplusRunSeconds = 600
-		job := &v1alpha1.ElasticTrainingJob{Spec: v1alpha1.ElasticTrainingJobSpec{Tier: "small-traffic"}}
+		job := &v1beta1.ElasticTrainingJob{Spec: v1beta1.ElasticTrainingJobSpec{Tier: "small-traffic"}}
 		job.Spec.Elasticity.Shrink.MinRunSeconds = ptr.To(asked)
 		d := DecideCreation(job, Creation{User: "alice"}, Rules{Config: cfg})
 		if says == "" {
@@ -48,7 +48,7 @@ func TestConfigurationBoundsGrace(t *testing.T) {
 		"of both":          {601, 601, []string{at + refused, "spec.checkpoint.graceSeconds" + refused}, []string{at + refused}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			job, merge := &v1alpha1.ElasticTrainingJob{}, mergeSpec()
+			job, merge := &v1beta1.ElasticTrainingJob{}, mergeSpec()
 			if c.template > 0 {
 				job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To(c.template)
 				merge.Template.Spec.TerminationGracePeriodSeconds = ptr.To(c.template)

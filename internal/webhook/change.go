@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 )
@@ -41,7 +41,7 @@ func restoreIdentity(before []byte, job *newJob) admission.Response {
 
 // DecideChange judges a change of a job. What the old object would be refused for too is not refused again, so that a limit that
 // was lowered since does not block edits of other fields.
-func DecideChange(before, job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision {
+func DecideChange(before, job *v1beta1.ElasticTrainingJob, by Creation, rules Rules) Decision {
 	conditions := before.Status.Conditions
 	d := Decision{Refused: newRefusals(refuseJob(before, conditions, rules), refuseJob(job, conditions, rules))}
 	was := claimant{before.Spec.Tier, before.Status.Tier, before.Spec.Owner, before.Spec.Submitter, conditions}
@@ -55,7 +55,7 @@ func DecideChange(before, job *v1alpha1.ElasticTrainingJob, by Creation, rules R
 }
 
 // DecideMergeChange is DecideChange for merges.
-func DecideMergeChange(before, merge *v1alpha1.MergeJob, by Creation, rules Rules) Decision {
+func DecideMergeChange(before, merge *v1beta1.MergeJob, by Creation, rules Rules) Decision {
 	conditions := before.Status.Conditions
 	d := Decision{Refused: newRefusals(refuseMerge(&before.Spec, conditions, rules), refuseMerge(&merge.Spec, conditions, rules))}
 	was := claimant{before.Spec.Tier, before.Status.Tier, before.Spec.Owner, before.Spec.Submitter, conditions}
@@ -71,9 +71,9 @@ func DecideMergeChange(before, merge *v1alpha1.MergeJob, by Creation, rules Rule
 }
 
 // changesJob is false for a change that DecideChange always allows.
-func changesJob(before, job *v1alpha1.ElasticTrainingJob) bool {
-	judged := func(s *v1alpha1.ElasticTrainingJobSpec) v1alpha1.ElasticTrainingJobSpec {
-		return v1alpha1.ElasticTrainingJobSpec{
+func changesJob(before, job *v1beta1.ElasticTrainingJob) bool {
+	judged := func(s *v1beta1.ElasticTrainingJobSpec) v1beta1.ElasticTrainingJobSpec {
+		return v1beta1.ElasticTrainingJobSpec{
 			MinReplicas: s.MinReplicas, MaxReplicas: s.MaxReplicas, Template: s.Template, Tier: s.Tier, Owner: s.Owner,
 			Submitter: s.Submitter, Elasticity: s.Elasticity, Checkpoint: s.Checkpoint, Master: s.Master, Accelerator: s.Accelerator,
 		}
@@ -82,9 +82,9 @@ func changesJob(before, job *v1alpha1.ElasticTrainingJob) bool {
 }
 
 // changesMerge is false for a change that DecideMergeChange always allows.
-func changesMerge(before, merge *v1alpha1.MergeJob) bool {
-	judged := func(s *v1alpha1.MergeJobSpec) v1alpha1.MergeJobSpec {
-		return v1alpha1.MergeJobSpec{
+func changesMerge(before, merge *v1beta1.MergeJob) bool {
+	judged := func(s *v1beta1.MergeJobSpec) v1beta1.MergeJobSpec {
+		return v1beta1.MergeJobSpec{
 			Tier: s.Tier, Owner: s.Owner, Submitter: s.Submitter, Pool: s.Pool, Schedule: s.Schedule, Store: s.Store,
 			MaxReplicas: s.MaxReplicas, Template: s.Template,
 		}
@@ -104,7 +104,7 @@ type claimant struct {
 	// tier is what the job asks for, and recorded the tier in its status, which counts if it asks for none.
 	tier, recorded string
 	owner          string
-	submitter      *v1alpha1.Submitter
+	submitter      *v1beta1.Submitter
 	conditions     []metav1.Condition
 }
 
@@ -132,7 +132,7 @@ func (d *Decision) claimIdentity(was, is claimant, of words, by Creation, rules 
 			Refusal: field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
 				"the owner is %q. To make %q the owner, a user needs the verb %s on %s.%s in namespace %s, which %q does not have: "+
 					"leave the owner as it is, or ask an administrator to bind ClusterRole tideline-assign-owner",
-				was.owner, is.owner, assignOwner, of.resource, v1alpha1.GroupVersion.Group, by.Job.Namespace, by.User)),
+				was.owner, is.owner, assignOwner, of.resource, v1beta1.GroupVersion.Group, by.Job.Namespace, by.User)),
 		})
 	}
 	if was.tier == is.tier || rules.Profile == nil {
@@ -149,13 +149,13 @@ func (d *Decision) claimIdentity(was, is claimant, of words, by Creation, rules 
 		Refusal: field.Forbidden(field.NewPath("spec", "tier"), fmt.Sprintf(
 			"to raise the tier of a %s from %s to %s, a user needs the right to %s resourcequotaprofiles.%s %s, which %q does not "+
 				"have: ask a user who has it, or ask an administrator to bind ClusterRole tideline-approve",
-			of.job, lower, higher, approve, v1alpha1.GroupVersion.Group, rules.Profile.Name, by.User)),
+			of.job, lower, higher, approve, v1beta1.GroupVersion.Group, rules.Profile.Name, by.User)),
 	})
 }
 
 func rightsToApprove(profile string) []authorizationv1.ResourceAttributes {
 	return []authorizationv1.ResourceAttributes{{
-		Verb: approve, Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version,
+		Verb: approve, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version,
 		Resource: "resourcequotaprofiles", Name: profile,
 	}}
 }

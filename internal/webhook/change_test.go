@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -93,10 +93,10 @@ func TestIdentityIsRestored(t *testing.T) {
 }
 
 // changed is a job that its owner carol created, with a change.
-func changed(edits ...func(*v1alpha1.ElasticTrainingJob)) *v1alpha1.ElasticTrainingJob {
-	job := &v1alpha1.ElasticTrainingJob{}
+func changed(edits ...func(*v1beta1.ElasticTrainingJob)) *v1beta1.ElasticTrainingJob {
+	job := &v1beta1.ElasticTrainingJob{}
 	job.Spec.MinReplicas, job.Spec.MaxReplicas = 2, 4
-	job.Spec.Owner, job.Spec.Submitter = "carol", &v1alpha1.Submitter{Username: "carol"}
+	job.Spec.Owner, job.Spec.Submitter = "carol", &v1beta1.Submitter{Username: "carol"}
 	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Image: "a"}}
 	for _, edit := range edits {
 		edit(job)
@@ -104,49 +104,49 @@ func changed(edits ...func(*v1alpha1.ElasticTrainingJob)) *v1alpha1.ElasticTrain
 	return job
 }
 
-func tier(name string) func(*v1alpha1.ElasticTrainingJob) {
-	return func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Tier = name }
+func tier(name string) func(*v1beta1.ElasticTrainingJob) {
+	return func(job *v1beta1.ElasticTrainingJob) { job.Spec.Tier = name }
 }
 
-func account(name string) func(*v1alpha1.ElasticTrainingJob) {
-	return func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Template.Spec.ServiceAccountName = name }
+func account(name string) func(*v1beta1.ElasticTrainingJob) {
+	return func(job *v1beta1.ElasticTrainingJob) { job.Spec.Template.Spec.ServiceAccountName = name }
 }
 
-func most(n int32) func(*v1alpha1.ElasticTrainingJob) {
-	return func(job *v1alpha1.ElasticTrainingJob) { job.Spec.MaxReplicas = n }
+func most(n int32) func(*v1beta1.ElasticTrainingJob) {
+	return func(job *v1beta1.ElasticTrainingJob) { job.Spec.MaxReplicas = n }
 }
 
-func grace(seconds int64) func(*v1alpha1.ElasticTrainingJob) {
-	return func(job *v1alpha1.ElasticTrainingJob) {
+func grace(seconds int64) func(*v1beta1.ElasticTrainingJob) {
+	return func(job *v1beta1.ElasticTrainingJob) {
 		job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To(seconds)
 	}
 }
 
-func protected(seconds int32) func(*v1alpha1.ElasticTrainingJob) {
-	return func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Elasticity.Shrink.MinRunSeconds = ptr.To(seconds) }
+func protected(seconds int32) func(*v1beta1.ElasticTrainingJob) {
+	return func(job *v1beta1.ElasticTrainingJob) { job.Spec.Elasticity.Shrink.MinRunSeconds = ptr.To(seconds) }
 }
 
-func gpus(n string) func(*v1alpha1.ElasticTrainingJob) {
-	return func(job *v1alpha1.ElasticTrainingJob) {
+func gpus(n string) func(*v1beta1.ElasticTrainingJob) {
+	return func(job *v1beta1.ElasticTrainingJob) {
 		job.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(n)}
 	}
 }
 
-func image(name string) func(*v1alpha1.ElasticTrainingJob) {
-	return func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Template.Spec.Containers[0].Image = name }
+func image(name string) func(*v1beta1.ElasticTrainingJob) {
+	return func(job *v1beta1.ElasticTrainingJob) { job.Spec.Template.Spec.Containers[0].Image = name }
 }
 
-func ownedBy(name string) func(*v1alpha1.ElasticTrainingJob) {
-	return func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Owner = name }
+func ownedBy(name string) func(*v1beta1.ElasticTrainingJob) {
+	return func(job *v1beta1.ElasticTrainingJob) { job.Spec.Owner = name }
 }
 
-func recordedTier(name string) func(*v1alpha1.ElasticTrainingJob) {
-	return func(job *v1alpha1.ElasticTrainingJob) { job.Status.Tier = name }
+func recordedTier(name string) func(*v1beta1.ElasticTrainingJob) {
+	return func(job *v1beta1.ElasticTrainingJob) { job.Status.Tier = name }
 }
 
 // Fields that a change leaves alone are never refused again, whatever the limits have become.
 func TestOnlyWhatChangedIsJudged(t *testing.T) {
-	type edits = []func(*v1alpha1.ElasticTrainingJob)
+	type edits = []func(*v1beta1.ElasticTrainingJob)
 	over := edits{tier("gold"), most(100), grace(900), protected(7), gpus("9"), ownedBy("dave")}
 	for name, c := range map[string]struct {
 		before, after edits
@@ -170,14 +170,14 @@ func TestOnlyWhatChangedIsJudged(t *testing.T) {
 		"devices of an owner without hours": {edits{ownedBy("dave")}, edits{ownedBy("dave"), gpus("1")}, "spec.owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg, p := config.DefaultConfiguration(), &v1alpha1.ResourceQuotaProfile{}
+			cfg, p := config.DefaultConfiguration(), &v1beta1.ResourceQuotaProfile{}
 			cfg.Limits.MaxWorkersPerJob = 64
-			p.Spec.Tiers = []v1alpha1.ProfileTier{{Name: "exploratory", Default: true}, {Name: "small-traffic"}}
-			p.Spec.Members = []v1alpha1.ProfileMember{{Kind: v1alpha1.MemberUser, Name: "intern", MaxTier: "exploratory"}}
-			p.Spec.Caps = &v1alpha1.ProfileCaps{PerJob: []v1alpha1.ResourceCap{
+			p.Spec.Tiers = []v1beta1.ProfileTier{{Name: "exploratory", Default: true}, {Name: "small-traffic"}}
+			p.Spec.Members = []v1beta1.ProfileMember{{Kind: v1beta1.MemberUser, Name: "intern", MaxTier: "exploratory"}}
+			p.Spec.Caps = &v1beta1.ProfileCaps{PerJob: []v1beta1.ResourceCap{
 				{Resource: "nvidia.com/gpu", Max: resource.MustParse("15")},
 			}}
-			p.Status.OverBudget = []v1alpha1.OverBudget{{User: "dave", OnExceeded: v1alpha1.ExceededDeny}}
+			p.Status.OverBudget = []v1beta1.OverBudget{{User: "dave", OnExceeded: v1beta1.ExceededDeny}}
 			d := DecideChange(changed(c.before...), changed(c.after...), Creation{User: "alice"}, Rules{Config: cfg, Profile: p})
 			if c.refused == "" {
 				NewWithT(t).Expect(d.Refused).To(BeEmpty())
@@ -189,7 +189,7 @@ func TestOnlyWhatChangedIsJudged(t *testing.T) {
 }
 
 func TestChangesTakeTheRightsOfCreations(t *testing.T) {
-	type edits = []func(*v1alpha1.ElasticTrainingJob)
+	type edits = []func(*v1beta1.ElasticTrainingJob)
 	const (
 		owner = `spec.owner: Forbidden: the owner is "carol". To make %q the owner, a user needs the verb assign-owner on ` +
 			`elastictrainingjobs.tideline.io in namespace ads, which "alice" does not have: leave the owner as it is, or ask an ` +
@@ -246,7 +246,7 @@ func TestChangesTakeTheRightsOfCreations(t *testing.T) {
 			for _, may := range append([]string{"-"}, c.asks...) {
 				g, r := NewWithT(t), &reviewer{may: may}
 				if !c.noProfile {
-					r.profiles = []v1alpha1.ResourceQuotaProfile{*guarded()}
+					r.profiles = []v1beta1.ResourceQuotaProfile{*guarded()}
 				}
 				cfg := config.DefaultConfiguration()
 				for i := range cfg.Tiers {
@@ -267,43 +267,43 @@ func TestChangesTakeTheRightsOfCreations(t *testing.T) {
 
 func TestMergesFollowChangesByRight(t *testing.T) {
 	const begin = `MergeJob.tideline.io "ctr" is invalid: `
-	merge := func(edit func(*v1alpha1.MergeJobSpec)) *v1alpha1.MergeJob {
+	merge := func(edit func(*v1beta1.MergeJobSpec)) *v1beta1.MergeJob {
 		spec := mergeSpec()
-		spec.Owner, spec.Submitter = "carol", &v1alpha1.Submitter{Username: "carol"}
+		spec.Owner, spec.Submitter = "carol", &v1beta1.Submitter{Username: "carol"}
 		edit(spec)
-		return &v1alpha1.MergeJob{Spec: *spec}
+		return &v1beta1.MergeJob{Spec: *spec}
 	}
 	for name, c := range map[string]struct {
-		edit func(*v1alpha1.MergeJobSpec)
+		edit func(*v1beta1.MergeJobSpec)
 		asks []string
 		says string
 	}{
-		"another Secret": {func(s *v1alpha1.MergeJobSpec) { s.Store.S3.CredentialsRef.Name = "other" }, []string{"get"},
+		"another Secret": {func(s *v1beta1.MergeJobSpec) { s.Store.S3.CredentialsRef.Name = "other" }, []string{"get"},
 			`spec.store.s3.credentialsRef.name: Forbidden: to use Secret "other"`},
 		"another account": {
-			func(s *v1alpha1.MergeJobSpec) { s.Template.Spec.ServiceAccountName = "merger" }, []string{"create", "use"},
+			func(s *v1beta1.MergeJobSpec) { s.Template.Spec.ServiceAccountName = "merger" }, []string{"create", "use"},
 			`spec.template.spec.serviceAccountName: Forbidden: to run pods as ServiceAccount "merger"`},
-		"another owner": {func(s *v1alpha1.MergeJobSpec) { s.Owner = "alice" }, []string{"assign-owner"},
+		"another owner": {func(s *v1beta1.MergeJobSpec) { s.Owner = "alice" }, []string{"assign-owner"},
 			`spec.owner: Forbidden: the owner is "carol". To make "alice" the owner, a user needs the verb assign-owner on mergejobs.`},
-		"a higher tier": {func(s *v1alpha1.MergeJobSpec) { s.Tier = "main-traffic" }, []string{"approve"},
+		"a higher tier": {func(s *v1beta1.MergeJobSpec) { s.Tier = "main-traffic" }, []string{"approve"},
 			`spec.tier: Forbidden: to raise the tier of a merge from exploratory to main-traffic, a user`},
-		"another submitter": {func(s *v1alpha1.MergeJobSpec) { s.Submitter = nil }, nil,
+		"another submitter": {func(s *v1beta1.MergeJobSpec) { s.Submitter = nil }, nil,
 			`spec.submitter: Forbidden: it records who created the merge, and only the webhook writes it: leave it as it is`},
-		"another pool": {func(s *v1alpha1.MergeJobSpec) { s.Pool = "other" }, nil, `spec.pool: Invalid value: "other"`},
+		"another pool": {func(s *v1beta1.MergeJobSpec) { s.Pool = "other" }, nil, `spec.pool: Invalid value: "other"`},
 		"a wrong cron": {
-			func(s *v1alpha1.MergeJobSpec) { s.Schedule = &v1alpha1.MergeSchedule{Cron: "x"} }, nil, "spec.schedule: Invalid",
+			func(s *v1beta1.MergeJobSpec) { s.Schedule = &v1beta1.MergeSchedule{Cron: "x"} }, nil, "spec.schedule: Invalid",
 		},
-		"a wrong limit": {func(s *v1alpha1.MergeJobSpec) { s.MaxReplicas = 5000 }, nil, "spec.maxReplicas: Invalid"},
-		"a threshold":   {func(s *v1alpha1.MergeJobSpec) { s.Threshold = ptr.To[int32](7) }, nil, ""},
-		"more pods":     {func(s *v1alpha1.MergeJobSpec) { s.MaxReplicas = 8 }, nil, ""},
+		"a wrong limit": {func(s *v1beta1.MergeJobSpec) { s.MaxReplicas = 5000 }, nil, "spec.maxReplicas: Invalid"},
+		"a threshold":   {func(s *v1beta1.MergeJobSpec) { s.Threshold = ptr.To[int32](7) }, nil, ""},
+		"more pods":     {func(s *v1beta1.MergeJobSpec) { s.MaxReplicas = 8 }, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, cfg := NewWithT(t), config.DefaultConfiguration()
 			for i := range cfg.Tiers {
 				cfg.Tiers[i].QoS = ""
 			}
-			req := changingTo(t, merge(func(*v1alpha1.MergeJobSpec) {}), merge(c.edit))
-			r := &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{*guarded()}}
+			req := changingTo(t, merge(func(*v1beta1.MergeJobSpec) {}), merge(c.edit))
+			r := &reviewer{profiles: []v1beta1.ResourceQuotaProfile{*guarded()}}
 			response := newMergeValidator(r, cfg).Handle(t.Context(), req)
 			g.Expect(response.Allowed).To(Equal(c.says == ""))
 			g.Expect(r.verbs()).To(Equal(c.asks))
@@ -334,11 +334,11 @@ func TestChangesOfOtherFieldsAreNotLookedInto(t *testing.T) {
 		empty func() (object any, spec reflect.Value)
 	}{
 		"validate.elastictrainingjobs.tideline.io": {newJobValidator(r, cfg, nil, nil), func() (any, reflect.Value) {
-			job := &v1alpha1.ElasticTrainingJob{}
+			job := &v1beta1.ElasticTrainingJob{}
 			return job, reflect.ValueOf(&job.Spec).Elem()
 		}},
 		"validate.mergejobs.tideline.io": {newMergeValidator(r, cfg), func() (any, reflect.Value) {
-			merge := &v1alpha1.MergeJob{}
+			merge := &v1beta1.MergeJob{}
 			return merge, reflect.ValueOf(&merge.Spec).Elem()
 		}},
 	} {

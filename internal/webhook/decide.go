@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/deviceclaim"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
@@ -60,15 +60,15 @@ type words struct {
 }
 
 var (
-	forTraining = words{v1alpha1.ElasticTrainingJobKind, "elastictrainingjobs", "job", "workers"}
-	forMerge    = words{v1alpha1.MergeJobKind, "mergejobs", "merge", "pods"}
+	forTraining = words{v1beta1.ElasticTrainingJobKind, "elastictrainingjobs", "job", "workers"}
+	forMerge    = words{v1beta1.MergeJobKind, "mergejobs", "merge", "pods"}
 )
 
 // Rules are what a job must fulfil besides its schema.
 type Rules struct {
 	Config *config.Configuration
 	// Profile of the job's namespace; nil for a namespace that belongs to none.
-	Profile *v1alpha1.ResourceQuotaProfile
+	Profile *v1beta1.ResourceQuotaProfile
 	// ClaimsOf reads the resource claims of each pod; nil where nothing reads them.
 	ClaimsOf func(pod *corev1.PodSpec) deviceclaim.Claims
 }
@@ -83,7 +83,7 @@ func (r Rules) countClaims(pod *corev1.PodSpec) deviceclaim.Counted {
 
 // DecideCreation judges what the schema of a job cannot: its tier, size and resources, by the operator's configuration and the
 // profile of its namespace, and its owner and its ServiceAccount, by who creates it.
-func DecideCreation(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision {
+func DecideCreation(job *v1beta1.ElasticTrainingJob, by Creation, rules Rules) Decision {
 	d := Decision{Refused: refuseJob(job, nil, rules)}
 	d.checkSubmitter(job.Spec.Submitter, forTraining, by)
 	d.claimOwner(job.Spec.Owner, forTraining, by)
@@ -92,7 +92,7 @@ func DecideCreation(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) 
 }
 
 // refuseJob lists what no user may have in a job with these conditions.
-func refuseJob(job *v1alpha1.ElasticTrainingJob, conditions []metav1.Condition, rules Rules) field.ErrorList {
+func refuseJob(job *v1beta1.ElasticTrainingJob, conditions []metav1.Condition, rules Rules) field.ErrorList {
 	spec := &job.Spec
 	var d Decision
 	owner := ownership.OwnerOf(spec.Owner, spec.Submitter, conditions)
@@ -118,7 +118,7 @@ func refuseJob(job *v1alpha1.ElasticTrainingJob, conditions []metav1.Condition, 
 
 // DecideMerge judges what the schema of a merge cannot: its tier, size, resources, pool and store, by the operator's
 // configuration, its schedule, and its owner, its ServiceAccount and the Secret by which its store is read, by who creates it.
-func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision {
+func DecideMerge(spec *v1beta1.MergeJobSpec, by Creation, rules Rules) Decision {
 	d := Decision{Refused: refuseMerge(spec, nil, rules)}
 	d.checkSubmitter(spec.Submitter, forMerge, by)
 	d.claimOwner(spec.Owner, forMerge, by)
@@ -128,7 +128,7 @@ func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision
 }
 
 // refuseMerge lists what no user may have in a merge with these conditions.
-func refuseMerge(spec *v1alpha1.MergeJobSpec, conditions []metav1.Condition, rules Rules) field.ErrorList {
+func refuseMerge(spec *v1beta1.MergeJobSpec, conditions []metav1.Condition, rules Rules) field.ErrorList {
 	var d Decision
 	owner := ownership.OwnerOf(spec.Owner, spec.Submitter, conditions)
 	if tier, fine := d.limitTierAndSize(spec.Tier, owner, spec.MaxReplicas, forMerge, rules); fine {
@@ -205,7 +205,7 @@ func (d *Decision) checkBudgets(user string, core corev1.ResourceList, rules Rul
 	if rules.Config.AcceleratorsAmong(core) == 0 {
 		return
 	}
-	switch o := admission.BudgetUsedUp(rules.Profile, user, v1alpha1.ExceededDeny); {
+	switch o := admission.BudgetUsedUp(rules.Profile, user, v1beta1.ExceededDeny); {
 	case o == nil:
 	case o.User == "":
 		d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
@@ -232,16 +232,16 @@ func (d *Decision) checkPool(name string, rules Rules) {
 }
 
 // checkStore refuses a store that the operator's configuration does not allow.
-func (d *Decision) checkStore(s *v1alpha1.ModelStore, allowed config.Merges) {
+func (d *Decision) checkStore(s *v1beta1.ModelStore, allowed config.Merges) {
 	switch s.Type {
-	case v1alpha1.StoreClaim: // The API server allows a claim of the job's own namespace only.
-	case v1alpha1.StoreFile:
+	case v1beta1.StoreClaim: // The API server allows a claim of the job's own namespace only.
+	case v1beta1.StoreFile:
 		if !allowed.AllowsLocal(s.Place()) {
 			at := field.NewPath("spec", "store", "file", "path")
 			d.refuse(at, s.Place(), "is outside the folder that the operator's configuration allows for stores "+
 				"of type File (merges.localStores, --allow-local-stores): "+localHint(allowed.LocalStores))
 		}
-	case v1alpha1.StoreS3:
+	case v1beta1.StoreS3:
 		endpoint, _ := s.Server()
 		if allowed.AllowsEndpoint(endpoint) {
 			return
@@ -268,7 +268,7 @@ func localHint(folder string) string {
 
 // checkSubmitter refuses groups that the submitter does not have, and another submitter than the user who sends the request,
 // unless that user may name other owners too, as one who restores a backup.
-func (d *Decision) checkSubmitter(named *v1alpha1.Submitter, of words, by Creation) {
+func (d *Decision) checkSubmitter(named *v1beta1.Submitter, of words, by Creation) {
 	at := field.NewPath("spec", "submitter")
 	switch {
 	case named == nil:
@@ -278,7 +278,7 @@ func (d *Decision) checkSubmitter(named *v1alpha1.Submitter, of words, by Creati
 			Refusal: field.Forbidden(at.Child("username"), fmt.Sprintf(
 				"%q is not %q, who creates the %s. To restore a %[3]s with its submitter, a user needs the verb %s on %s.%s in namespace "+
 					"%s: leave the submitter out, or ask an administrator to bind ClusterRole tideline-assign-owner",
-				named.Username, by.User, of.job, assignOwner, of.resource, v1alpha1.GroupVersion.Group, by.Job.Namespace)),
+				named.Username, by.User, of.job, assignOwner, of.resource, v1beta1.GroupVersion.Group, by.Job.Namespace)),
 		})
 	case slices.ContainsFunc(named.Groups, func(group string) bool { return !slices.Contains(by.Groups, group) }):
 		d.Refused = append(d.Refused, field.Forbidden(at.Child("groups"), "only the webhook writes this field, with "+
@@ -295,14 +295,14 @@ func (d *Decision) claimOwner(owner string, of words, by Creation) {
 			Refusal: field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
 				"%q is not %q, who creates the %s. To name another owner, a user needs the verb %s on %s.%s in namespace "+
 					"%s: leave the owner out, or ask an administrator to bind ClusterRole tideline-assign-owner",
-				owner, by.User, of.job, assignOwner, of.resource, v1alpha1.GroupVersion.Group, by.Job.Namespace)),
+				owner, by.User, of.job, assignOwner, of.resource, v1beta1.GroupVersion.Group, by.Job.Namespace)),
 		})
 	}
 }
 
 func rightsToAssign(of words, by Creation) []authorizationv1.ResourceAttributes {
 	return []authorizationv1.ResourceAttributes{{
-		Verb: assignOwner, Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version,
+		Verb: assignOwner, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version,
 		Resource: of.resource, Namespace: by.Job.Namespace, Name: by.Job.Name,
 	}}
 }
@@ -329,7 +329,7 @@ func (d *Decision) claimAccount(pod *corev1.PodSpec, of words, by Creation) {
 
 // claimSecret requires the right to read the Secret with the credentials of a store. Otherwise a user could have the operator
 // read a store that the user may not read, and learn about it from the status.
-func (d *Decision) claimSecret(store *v1alpha1.ModelStore, by Creation) {
+func (d *Decision) claimSecret(store *v1beta1.ModelStore, by Creation) {
 	name := store.CredentialsSecret()
 	if name == "" {
 		return

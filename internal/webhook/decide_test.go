@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -39,8 +39,8 @@ func TestDecide(t *testing.T) {
 			g := NewWithT(t)
 			cfg := config.DefaultConfiguration()
 			cfg.Limits.MaxWorkersPerJob = 64
-			job := &v1alpha1.ElasticTrainingJob{}
-			job.Spec = v1alpha1.ElasticTrainingJobSpec{Owner: c.owner, Tier: c.tier, MaxReplicas: c.workers}
+			job := &v1beta1.ElasticTrainingJob{}
+			job.Spec = v1beta1.ElasticTrainingJobSpec{Owner: c.owner, Tier: c.tier, MaxReplicas: c.workers}
 			d := DecideCreation(job, Creation{User: c.user}, Rules{Config: cfg})
 			if c.want {
 				g.Expect(d.Claims).To(ConsistOf(HaveField("Refusal.Field", "spec.owner")))
@@ -73,7 +73,7 @@ func TestServiceAccountIsClaimed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			job := &v1alpha1.ElasticTrainingJob{}
+			job := &v1beta1.ElasticTrainingJob{}
 			job.Spec.Template.Spec.ServiceAccountName = c.account
 			job.Spec.Template.Spec.DeprecatedServiceAccount = c.older
 			by := Creation{User: "alice", Job: types.NamespacedName{Namespace: "ads", Name: "ctr"}}
@@ -94,18 +94,18 @@ func TestServiceAccountIsClaimed(t *testing.T) {
 }
 
 func TestDecideHoldsAGangToTheCapsOfItsProfile(t *testing.T) {
-	caps := func(perUser, perJob, model string) *v1alpha1.ResourceQuotaProfile {
-		of := func(most string) []v1alpha1.ResourceCap {
-			return []v1alpha1.ResourceCap{{Resource: "nvidia.com/gpu", Model: model, Max: resource.MustParse(most)}}
+	caps := func(perUser, perJob, model string) *v1beta1.ResourceQuotaProfile {
+		of := func(most string) []v1beta1.ResourceCap {
+			return []v1beta1.ResourceCap{{Resource: "nvidia.com/gpu", Model: model, Max: resource.MustParse(most)}}
 		}
-		return &v1alpha1.ResourceQuotaProfile{
+		return &v1beta1.ResourceQuotaProfile{
 			ObjectMeta: metav1.ObjectMeta{Name: "ads"},
-			Spec:       v1alpha1.ResourceQuotaProfileSpec{Caps: &v1alpha1.ProfileCaps{PerUser: of(perUser), PerJob: of(perJob)}},
+			Spec:       v1beta1.ResourceQuotaProfileSpec{Caps: &v1beta1.ProfileCaps{PerUser: of(perUser), PerJob: of(perJob)}},
 		}
 	}
 	const asks = `spec.minReplicas: Invalid value: 4: The job asks for at least 8 nvidia.com/gpu`
 	for name, c := range map[string]struct {
-		profile *v1alpha1.ResourceQuotaProfile
+		profile *v1beta1.ResourceQuotaProfile
 		models  []string
 		refused string
 	}{
@@ -124,13 +124,13 @@ func TestDecideHoldsAGangToTheCapsOfItsProfile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			job := &v1alpha1.ElasticTrainingJob{}
+			job := &v1beta1.ElasticTrainingJob{}
 			job.Spec.MinReplicas, job.Spec.MaxReplicas = 4, 16
 			job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Resources: corev1.ResourceRequirements{
 				Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")},
 			}}}
 			if c.models != nil {
-				job.Spec.Accelerator = &v1alpha1.Accelerator{Models: c.models}
+				job.Spec.Accelerator = &v1beta1.Accelerator{Models: c.models}
 			}
 			d := DecideCreation(job, Creation{}, Rules{Config: config.DefaultConfiguration(), Profile: c.profile})
 			if c.refused == "" {
@@ -146,14 +146,14 @@ func TestDecideHoldsPartsOfDevicesToCaps(t *testing.T) {
 	g := NewWithT(t)
 	cfg := config.DefaultConfiguration()
 	cfg.Sharing = config.Sharing{{Resource: "nvidia.com/gpu.shared", CountsAs: "nvidia.com/gpu", Whole: 4}}
-	job, profile := &v1alpha1.ElasticTrainingJob{}, &v1alpha1.ResourceQuotaProfile{}
+	job, profile := &v1beta1.ElasticTrainingJob{}, &v1beta1.ResourceQuotaProfile{}
 	job.Spec.MinReplicas, job.Spec.MaxReplicas = 4, 16
 	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Resources: corev1.ResourceRequirements{
 		Limits: corev1.ResourceList{"nvidia.com/gpu.shared": resource.MustParse("1")},
 	}}}
 	profile.Name = "ads"
-	one := v1alpha1.ResourceCap{Resource: "nvidia.com/gpu", Max: resource.MustParse("1")}
-	profile.Spec.Caps = &v1alpha1.ProfileCaps{PerJob: []v1alpha1.ResourceCap{one}}
+	one := v1beta1.ResourceCap{Resource: "nvidia.com/gpu", Max: resource.MustParse("1")}
+	profile.Spec.Caps = &v1beta1.ProfileCaps{PerJob: []v1beta1.ResourceCap{one}}
 	rules := Rules{Config: cfg, Profile: profile}
 	g.Expect(DecideCreation(job, Creation{}, rules).Refused).To(BeEmpty())
 	job.Spec.MinReplicas = 5
@@ -161,28 +161,28 @@ func TestDecideHoldsPartsOfDevicesToCaps(t *testing.T) {
 		"The job asks for at least 1.25 nvidia.com/gpu, and profile ads lets a job hold at most 1 nvidia.com/gpu")))
 	job.Spec.Owner = "alice"
 	profile.Spec.Caps = nil
-	profile.Status.OverBudget = []v1alpha1.OverBudget{{User: "alice", OnExceeded: v1alpha1.ExceededDeny}}
+	profile.Status.OverBudget = []v1beta1.OverBudget{{User: "alice", OnExceeded: v1beta1.ExceededDeny}}
 	g.Expect(DecideCreation(job, Creation{}, rules).Refused).To(HaveLen(1), "it would use parts of accelerators")
 }
 
 func TestDecideRefusesAcceleratorsWithoutHours(t *testing.T) {
 	for name, c := range map[string]struct {
 		hours   int32
-		then    v1alpha1.OnExceeded
+		then    v1beta1.OnExceeded
 		gpus    string
 		refused bool
 	}{
-		"no hours":                        {0, v1alpha1.ExceededDeny, "1", true},
-		"no hours, for one without a GPU": {0, v1alpha1.ExceededDeny, "0", false},
-		"no hours, and one may wait":      {0, v1alpha1.ExceededQueue, "1", false},
-		"no hours, and it is noted":       {0, v1alpha1.ExceededNotify, "1", false},
-		"some":                            {1, v1alpha1.ExceededDeny, "1", false},
+		"no hours":                        {0, v1beta1.ExceededDeny, "1", true},
+		"no hours, for one without a GPU": {0, v1beta1.ExceededDeny, "0", false},
+		"no hours, and one may wait":      {0, v1beta1.ExceededQueue, "1", false},
+		"no hours, and it is noted":       {0, v1beta1.ExceededNotify, "1", false},
+		"some":                            {1, v1beta1.ExceededDeny, "1", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			profile, job := &v1alpha1.ResourceQuotaProfile{}, &v1alpha1.ElasticTrainingJob{}
+			profile, job := &v1beta1.ResourceQuotaProfile{}, &v1beta1.ElasticTrainingJob{}
 			profile.Name = "ads"
-			profile.Spec.Caps = &v1alpha1.ProfileCaps{AcceleratorHours: []v1alpha1.HourCap{{
+			profile.Spec.Caps = &v1beta1.ProfileCaps{AcceleratorHours: []v1beta1.HourCap{{
 				Window: metav1.Duration{Duration: 168 * time.Hour}, PerUser: c.hours, OnExceeded: c.then,
 			}}}
 			job.Spec.Owner, job.Spec.MinReplicas, job.Spec.MaxReplicas = "alice", 1, 1
@@ -203,24 +203,24 @@ func TestDecideRefusesAcceleratorsWithoutHours(t *testing.T) {
 
 func TestDecideRefusesWhoHasUsedUpABudget(t *testing.T) {
 	for name, c := range map[string]struct {
-		over    v1alpha1.OverBudget
+		over    v1beta1.OverBudget
 		gpus    string
 		refused string
 	}{
-		"who has": {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "1", "spec.owner: Forbidden: alice " +
+		"who has": {v1beta1.OverBudget{User: "alice", OnExceeded: v1beta1.ExceededDeny}, "1", "spec.owner: Forbidden: alice " +
 			"has used 501 of 500 accelerator hours in 168h (profile ads): wait until enough of them are older than 168h, or ask an " +
 			"administrator for more"},
-		"for a job without devices":       {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "", ""},
-		"for a job that asks for none":    {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "0", ""},
-		"who has, and may wait":           {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededQueue}, "1", ""},
-		"for what somebody else has used": {v1alpha1.OverBudget{User: "bob", OnExceeded: v1alpha1.ExceededDeny}, "1", ""},
+		"for a job without devices":       {v1beta1.OverBudget{User: "alice", OnExceeded: v1beta1.ExceededDeny}, "", ""},
+		"for a job that asks for none":    {v1beta1.OverBudget{User: "alice", OnExceeded: v1beta1.ExceededDeny}, "0", ""},
+		"who has, and may wait":           {v1beta1.OverBudget{User: "alice", OnExceeded: v1beta1.ExceededQueue}, "1", ""},
+		"for what somebody else has used": {v1beta1.OverBudget{User: "bob", OnExceeded: v1beta1.ExceededDeny}, "1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			c.over.Window, c.over.UsedHours, c.over.MaxHours = metav1.Duration{Duration: 168 * time.Hour}, 501, 500
-			profile := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}
-			profile.Status.OverBudget = []v1alpha1.OverBudget{c.over}
-			job := &v1alpha1.ElasticTrainingJob{}
+			profile := &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}
+			profile.Status.OverBudget = []v1beta1.OverBudget{c.over}
+			job := &v1beta1.ElasticTrainingJob{}
 			job.Spec.Owner, job.Spec.MinReplicas, job.Spec.MaxReplicas = "alice", 1, 1
 			job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer"}}
 			if c.gpus != "" {

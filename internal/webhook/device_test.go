@@ -7,20 +7,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/deviceclaim"
 )
 
 func TestDecideCountsDevicesThatWorkersClaim(t *testing.T) {
 	g := NewWithT(t)
-	job, profile := &v1alpha1.ElasticTrainingJob{}, &v1alpha1.ResourceQuotaProfile{}
+	job, profile := &v1beta1.ElasticTrainingJob{}, &v1beta1.ResourceQuotaProfile{}
 	job.Spec.MinReplicas, job.Spec.MaxReplicas = 2, 2
 	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer"}}
 	profile.Name = "ads"
-	profile.Spec.Caps = &v1alpha1.ProfileCaps{PerJob: []v1alpha1.ResourceCap{{Resource: "nvidia.com/gpu",
+	profile.Spec.Caps = &v1beta1.ProfileCaps{PerJob: []v1beta1.ResourceCap{{Resource: "nvidia.com/gpu",
 		Max: resource.MustParse("15")}}}
-	refused := func(of *v1alpha1.ResourceQuotaProfile, requests ...deviceclaim.Request) error {
+	refused := func(of *v1beta1.ResourceQuotaProfile, requests ...deviceclaim.Request) error {
 		claimed := func(*corev1.PodSpec) deviceclaim.Claims {
 			return deviceclaim.Claims{Classes: config.DefaultDeviceClasses(), All: []deviceclaim.Claim{{
 				Name: "gpus", Object: "ResourceClaimTemplate eight", Requests: requests,
@@ -46,7 +46,7 @@ func TestDecideCountsDevicesThatWorkersClaim(t *testing.T) {
 		"administrator to list the class"))
 	g.Expect(refused(nil, request("gpu.nvidia.com", 0))).To(Succeed(), "without a limit their number does not matter")
 
-	profile.Spec.Caps = &v1alpha1.ProfileCaps{AcceleratorHours: []v1alpha1.HourCap{{PerUser: 0, OnExceeded: v1alpha1.ExceededDeny}}}
+	profile.Spec.Caps = &v1beta1.ProfileCaps{AcceleratorHours: []v1beta1.HourCap{{PerUser: 0, OnExceeded: v1beta1.ExceededDeny}}}
 	g.Expect(refused(profile)).To(Succeed())
 	g.Expect(refused(profile, request("gpu.nvidia.com", 1))).To(MatchError(ContainSubstring("gives users no accelerator hours")))
 }

@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -223,7 +223,7 @@ func TestLargestJobPasses(t *testing.T) {
 		}
 		spec.Containers = append(spec.Containers, c)
 	}
-	job := &v1alpha1.ElasticTrainingJob{}
+	job := &v1beta1.ElasticTrainingJob{}
 	job.Spec.Template.Spec = spec
 	content, err := json.Marshal(job)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -256,10 +256,10 @@ func TestMeasureIsTrue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			size, wrong := decodedSize([]byte(review(object)), reflect.TypeFor[v1alpha1.ElasticTrainingJob]())
+			size, wrong := decodedSize([]byte(review(object)), reflect.TypeFor[v1beta1.ElasticTrainingJob]())
 			g.Expect(wrong).To(BeEmpty())
 			size /= 2 // The review has it twice.
-			job := &v1alpha1.ElasticTrainingJob{}
+			job := &v1beta1.ElasticTrainingJob{}
 			took := allocated(func() { g.Expect(json.Unmarshal([]byte(object), job)).To(Succeed()) })
 			g.Expect(took).To(BeNumerically(">", size/2))
 			g.Expect(took).To(BeNumerically("<", 6*size), "lists that grow are copied a few times")

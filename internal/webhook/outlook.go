@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/capacity/lifetime"
 	"github.com/tideline-io/tideline/internal/platform/text"
@@ -15,11 +15,11 @@ import (
 
 // Foreteller simulates when trainings that do not exist yet would start. *[arbiter.Arbiter] is one.
 type Foreteller interface {
-	ForetellStart(ctx context.Context, job *v1alpha1.ElasticTrainingJob, queue string) (*arbiter.Outlook, error)
+	ForetellStart(ctx context.Context, job *v1beta1.ElasticTrainingJob, queue string) (*arbiter.Outlook, error)
 }
 
 // simulate is what the user of a dry run is told of a training that may be created: when it would start.
-func simulate(ctx context.Context, f Foreteller, job *v1alpha1.ElasticTrainingJob, queue string) []string {
+func simulate(ctx context.Context, f Foreteller, job *v1beta1.ElasticTrainingJob, queue string) []string {
 	switch outlook, err := f.ForetellStart(ctx, job, queue); {
 	case errors.Is(err, arbiter.ErrNotJudging):
 		return []string{"When this job would start is not known: the replica of the operator that answered does not lead, or has " +

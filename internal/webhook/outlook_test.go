@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/capacity/lifetime"
@@ -24,7 +24,7 @@ type foreteller struct {
 }
 
 func (f *foreteller) ForetellStart(
-	_ context.Context, _ *v1alpha1.ElasticTrainingJob, queue string,
+	_ context.Context, _ *v1beta1.ElasticTrainingJob, queue string,
 ) (*arbiter.Outlook, error) {
 	f.queues = append(f.queues, queue)
 	return &f.outlook, f.err

@@ -12,16 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // naming is a profile whose members are these groups.
-func naming(groups ...string) v1alpha1.ResourceQuotaProfile {
-	p := v1alpha1.ResourceQuotaProfile{}
+func naming(groups ...string) v1beta1.ResourceQuotaProfile {
+	p := v1beta1.ResourceQuotaProfile{}
 	for _, group := range groups {
-		p.Spec.Members = append(p.Spec.Members, v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: group})
+		p.Spec.Members = append(p.Spec.Members, v1beta1.ProfileMember{Kind: v1beta1.MemberGroup, Name: group})
 	}
 	return p
 }
@@ -34,7 +34,7 @@ func TestSubmitterIsRecorded(t *testing.T) {
 	)
 	submitter := func(groups ...string) []jsonpatch.JsonPatchOperation {
 		return []jsonpatch.JsonPatchOperation{{
-			Operation: add, Path: "/spec/submitter", Value: v1alpha1.Submitter{Username: "alice", Groups: slices.Clip(groups)},
+			Operation: add, Path: "/spec/submitter", Value: v1beta1.Submitter{Username: "alice", Groups: slices.Clip(groups)},
 		}}
 	}
 	none := submitter([]string{}...)
@@ -63,7 +63,7 @@ func TestSubmitterIsRecorded(t *testing.T) {
 			g := NewWithT(t)
 			req := creation(c.job)
 			req.UserInfo.Groups = []string{"nlp", "system:authenticated", "ml"}
-			r := &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{naming(), naming(c.named...)}}
+			r := &reviewer{profiles: []v1beta1.ResourceQuotaProfile{naming(), naming(c.named...)}}
 			for _, of := range []words{forTraining, forMerge} {
 				response := (&completer{r, of}).Handle(t.Context(), req)
 				g.Expect(response.Allowed).To(BeTrue())
@@ -115,7 +115,7 @@ func TestNoJobIsWithoutTheGroupsOfItsOwner(t *testing.T) {
 	for i := range mostGroups + 1 {
 		many.UserInfo.Groups = append(many.UserInfo.Groups, fmt.Sprintf("g%d", i))
 	}
-	r = &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{naming(many.UserInfo.Groups[1:]...)}}
+	r = &reviewer{profiles: []v1beta1.ResourceQuotaProfile{naming(many.UserInfo.Groups[1:]...)}}
 	c = &completer{r, forTraining}
 	response = c.Handle(t.Context(), many)
 	g.Expect(response.Allowed).To(BeFalse())
@@ -140,8 +140,8 @@ func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			by, rules := Creation{User: "alice", Groups: []string{"nlp", "ml"}}, Rules{Config: config.DefaultConfiguration()}
-			job := &v1alpha1.ElasticTrainingJob{Spec: v1alpha1.ElasticTrainingJobSpec{
-				Owner: "alice", Submitter: &v1alpha1.Submitter{Username: "alice", Groups: c.groups},
+			job := &v1beta1.ElasticTrainingJob{Spec: v1beta1.ElasticTrainingJobSpec{
+				Owner: "alice", Submitter: &v1beta1.Submitter{Username: "alice", Groups: c.groups},
 			}}
 			merge := mergeSpec()
 			merge.Owner, merge.Submitter = job.Spec.Owner, job.Spec.Submitter
@@ -162,14 +162,14 @@ func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
 
 // What is approved is checked with the groups that count, as it was recorded with them.
 func TestUncheckedGroupsAreNotApproved(t *testing.T) {
-	job := approvable(v1alpha1.AnnotationApproval, recorded())
-	job.Spec.Owner, job.Spec.Submitter = "ivy", &v1alpha1.Submitter{Username: "ivy", Groups: []string{"leads"}}
+	job := approvable(v1beta1.AnnotationApproval, recorded())
+	job.Spec.Owner, job.Spec.Submitter = "ivy", &v1beta1.Submitter{Username: "ivy", Groups: []string{"leads"}}
 	rules := Rules{Config: config.DefaultConfiguration(), Profile: guarded()}
-	rules.Profile.Spec.Members = []v1alpha1.ProfileMember{
-		{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "leads"},
+	rules.Profile.Spec.Members = []v1beta1.ProfileMember{
+		{Kind: v1beta1.MemberUser, Name: "ivy", MaxTier: "exploratory"}, {Kind: v1beta1.MemberGroup, Name: "leads"},
 	}
 	NewWithT(t).Expect(rules.CheckApproval(approvable(), job, "alice", noon).Refused).To(BeEmpty())
-	job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
+	job.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
 	NewWithT(t).Expect(rules.CheckApproval(approvable(), job, "alice", noon).Refused).To(HaveLen(1))
 }
 
@@ -186,11 +186,11 @@ func TestSchemasTakeAsManyGroups(t *testing.T) {
 func TestTiersByGroup(t *testing.T) {
 	interns := naming()
 	interns.Name, interns.Spec.NamespaceSelector.MatchLabels = "team-ads", map[string]string{"team": "ads"}
-	interns.Spec.Members = []v1alpha1.ProfileMember{
-		{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"},
-		{Kind: v1alpha1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}, {Kind: v1alpha1.MemberUser, Name: "sam"},
+	interns.Spec.Members = []v1beta1.ProfileMember{
+		{Kind: v1beta1.MemberGroup, Name: "interns", MaxTier: "exploratory"},
+		{Kind: v1beta1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}, {Kind: v1beta1.MemberUser, Name: "sam"},
 	}
-	r := &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{interns}}
+	r := &reviewer{profiles: []v1beta1.ResourceQuotaProfile{interns}}
 	refusal := func(allowed string) string {
 		return `spec.tier: Invalid value: "main-traffic": profile team-ads does not allow this tier; it allows ` + allowed +
 			`: use one of these, or ask an administrator to allow it`

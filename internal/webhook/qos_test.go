@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -47,7 +47,7 @@ func TestTierDecidesOnResources(t *testing.T) {
 			template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 				Name: "trainer", Resources: corev1.ResourceRequirements{Requests: c.requests, Limits: c.limit},
 			}}}}
-			job := &v1alpha1.ElasticTrainingJob{Spec: v1alpha1.ElasticTrainingJobSpec{Tier: c.tier, Template: template}}
+			job := &v1beta1.ElasticTrainingJob{Spec: v1beta1.ElasticTrainingJobSpec{Tier: c.tier, Template: template}}
 			merge := mergeSpec()
 			merge.Tier, merge.Template = c.tier, template
 			rules := Rules{Config: config.DefaultConfiguration()}
@@ -64,10 +64,10 @@ func TestTierDecidesOnResources(t *testing.T) {
 }
 
 func TestDefaultTierOfTheProfileDecidesOnResources(t *testing.T) {
-	job := &v1alpha1.ElasticTrainingJob{}
+	job := &v1beta1.ElasticTrainingJob{}
 	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer"}}
-	of := &v1alpha1.ResourceQuotaProfile{}
-	of.Spec.Tiers = []v1alpha1.ProfileTier{{Name: "main-traffic", Default: true}}
+	of := &v1beta1.ResourceQuotaProfile{}
+	of.Spec.Tiers = []v1beta1.ProfileTier{{Name: "main-traffic", Default: true}}
 	d := DecideCreation(job, Creation{User: "alice"}, Rules{Config: config.DefaultConfiguration(), Profile: of})
 	NewWithT(t).Expect(d.Refused).To(HaveLen(1))
 }

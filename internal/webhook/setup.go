@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
@@ -32,13 +32,13 @@ import (
 //
 // +kubebuilder:webhookconfiguration:mutating=true,name=tideline-mutating-webhook
 // +kubebuilder:webhookconfiguration:mutating=false,name=tideline-validating-webhook
-// +kubebuilder:webhook:mutating=true,name=default.elastictrainingjobs.tideline.io,path=/default-elastictrainingjob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
-// +kubebuilder:webhook:mutating=false,name=validate.elastictrainingjobs.tideline.io,path=/validate-elastictrainingjob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
-// +kubebuilder:webhook:mutating=true,name=default.mergejobs.tideline.io,path=/default-mergejob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=mergejobs,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
-// +kubebuilder:webhook:mutating=false,name=validate.mergejobs.tideline.io,path=/validate-mergejob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=mergejobs,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
-// +kubebuilder:webhook:mutating=false,name=validate.resourcequotaprofiles.tideline.io,path=/validate-resourcequotaprofile,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=resourcequotaprofiles,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
-// +kubebuilder:webhook:mutating=true,name=approve.tideline.io,path=/approve,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs;mergejobs,verbs=update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
-// +kubebuilder:webhook:mutating=false,name=approval.tideline.io,path=/validate-approval,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs;mergejobs,verbs=update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
+// +kubebuilder:webhook:mutating=true,name=default.elastictrainingjobs.tideline.io,path=/default-elastictrainingjob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1beta1,resources=elastictrainingjobs,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
+// +kubebuilder:webhook:mutating=false,name=validate.elastictrainingjobs.tideline.io,path=/validate-elastictrainingjob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1beta1,resources=elastictrainingjobs,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
+// +kubebuilder:webhook:mutating=true,name=default.mergejobs.tideline.io,path=/default-mergejob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1beta1,resources=mergejobs,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
+// +kubebuilder:webhook:mutating=false,name=validate.mergejobs.tideline.io,path=/validate-mergejob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1beta1,resources=mergejobs,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
+// +kubebuilder:webhook:mutating=false,name=validate.resourcequotaprofiles.tideline.io,path=/validate-resourcequotaprofile,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1beta1,resources=resourcequotaprofiles,verbs=create;update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
+// +kubebuilder:webhook:mutating=true,name=approve.tideline.io,path=/approve,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1beta1,resources=elastictrainingjobs;mergejobs,verbs=update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
+// +kubebuilder:webhook:mutating=false,name=approval.tideline.io,path=/validate-approval,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1beta1,resources=elastictrainingjobs;mergejobs,verbs=update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
 
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=tideline-mutating-webhook,verbs=get;list;watch;patch
@@ -123,9 +123,9 @@ func webhookHandlers(
 	return map[string]http.Handler{
 		defaultJobPath:       g.guardHandler(created, &completer{c, forTraining}),
 		defaultMergePath:     g.guardHandler(created, &completer{c, forMerge}),
-		validateJobPath:      g.guardHandler(reflect.TypeFor[v1alpha1.ElasticTrainingJob](), newJobValidator(c, cfg, claims, f)),
-		validateMergePath:    g.guardHandler(reflect.TypeFor[v1alpha1.MergeJob](), newMergeValidator(c, cfg)),
-		validateProfilePath:  g.guardHandler(reflect.TypeFor[v1alpha1.ResourceQuotaProfile](), &sharesValidator{c}),
+		validateJobPath:      g.guardHandler(reflect.TypeFor[v1beta1.ElasticTrainingJob](), newJobValidator(c, cfg, claims, f)),
+		validateMergePath:    g.guardHandler(reflect.TypeFor[v1beta1.MergeJob](), newMergeValidator(c, cfg)),
+		validateProfilePath:  g.guardHandler(reflect.TypeFor[v1beta1.ResourceQuotaProfile](), &sharesValidator{c}),
 		approvePath:          g.guardHandler(changed, admission.HandlerFunc(a.recordApprover)),
 		validateApprovalPath: g.guardHandler(changed, admission.HandlerFunc(a.checkRecords)),
 	}

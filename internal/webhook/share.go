@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // setShare is the verb on resourcequotaprofiles that lets a user change more of a profile than its reservations.
@@ -37,7 +37,7 @@ func (v *sharesValidator) Handle(ctx context.Context, req admission.Request) adm
 		return admission.Allowed("")
 	}
 	allowed, err := mayOne(ctx, v.client, req.UserInfo, []authorizationv1.ResourceAttributes{{
-		Verb: setShare, Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version,
+		Verb: setShare, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version,
 		Resource: "resourcequotaprofiles", Name: req.Name,
 	}})
 	if err != nil {
@@ -51,9 +51,9 @@ func (v *sharesValidator) Handle(ctx context.Context, req admission.Request) adm
 	for _, at := range changed {
 		d.Refused = append(d.Refused, field.Forbidden(at, fmt.Sprintf("to write more of a profile than spec.reservations, a user "+
 			"needs the verb %s on resourcequotaprofiles.%s %s, which %q does not have: change only reservations, or ask an administrator "+
-			"to bind ClusterRole tideline-set-share", setShare, v1alpha1.GroupVersion.Group, req.Name, req.UserInfo.Username)))
+			"to bind ClusterRole tideline-set-share", setShare, v1beta1.GroupVersion.Group, req.Name, req.UserInfo.Username)))
 	}
-	return denyObject(v1alpha1.ResourceQuotaProfileKind, req.Name, d.Refused)
+	return denyObject(v1beta1.ResourceQuotaProfileKind, req.Name, d.Refused)
 }
 
 // changedShare are the fields of a profile, apart from its reservations, that a change concerns. A new profile is one change, of

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 const cannotSetShare = `: Forbidden: to write more of a profile than spec.reservations, a user needs the verb set-share on ` +
@@ -79,7 +79,7 @@ func TestReservationsAreApartFromShares(t *testing.T) {
 
 // A field that is added to profiles is guarded too.
 func TestEveryOtherFieldOfAProfileIsGuarded(t *testing.T) {
-	spec := reflect.TypeFor[v1alpha1.ResourceQuotaProfileSpec]()
+	spec := reflect.TypeFor[v1beta1.ResourceQuotaProfileSpec]()
 	for i := range spec.NumField() {
 		before, now := &profile{}, &profile{}
 		field := reflect.ValueOf(&now.Spec).Elem().Field(i)

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -15,8 +15,8 @@ import (
 func TestTemplatesWithoutEndAreRefused(t *testing.T) {
 	g := NewWithT(t)
 	rules := Rules{Config: config.DefaultConfiguration()}
-	job := &v1alpha1.ElasticTrainingJob{Spec: v1alpha1.ElasticTrainingJobSpec{MinReplicas: 1, MaxReplicas: 1}}
-	merge := &v1alpha1.MergeJobSpec{MinReplicas: 1, MaxReplicas: 1}
+	job := &v1beta1.ElasticTrainingJob{Spec: v1beta1.ElasticTrainingJobSpec{MinReplicas: 1, MaxReplicas: 1}}
+	merge := &v1beta1.MergeJobSpec{MinReplicas: 1, MaxReplicas: 1}
 	fill := func(n int) {
 		for _, template := range []*corev1.PodTemplateSpec{&job.Spec.Template, &merge.Template} {
 			template.Spec.Containers = []corev1.Container{{Name: "c", Args: []string{strings.Repeat("x", n)}}}

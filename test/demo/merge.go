@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -111,13 +111,13 @@ func (*mergePlay) suggestions() string {
 }
 
 // job is the MergeJob of a model.
-func (p *mergePlay) job(m model) *v1alpha1.MergeJob {
+func (p *mergePlay) job(m model) *v1beta1.MergeJob {
 	each := testutil.Merge(m.name).In(p.models.namespace).Pods(machinesPerMerge, machinesPerMerge).GPUs(1).Asks("1", "1Gi")
-	return each.With(func(s *v1alpha1.MergeJobSpec) {
+	return each.With(func(s *v1beta1.MergeJobSpec) {
 		s.Tier, s.Schedule.Interval.Duration = m.tier, interval
-		s.Store = v1alpha1.ModelStore{
-			Type: v1alpha1.StoreS3, Prefix: m.name, S3: &v1alpha1.S3Store{
-				Endpoint: p.models.store.Endpoint, Bucket: bucket, CredentialsRef: v1alpha1.ObjectRef{Name: testutil.StoreSecret},
+		s.Store = v1beta1.ModelStore{
+			Type: v1beta1.StoreS3, Prefix: m.name, S3: &v1beta1.S3Store{
+				Endpoint: p.models.store.Endpoint, Bucket: bucket, CredentialsRef: v1beta1.ObjectRef{Name: testutil.StoreSecret},
 			},
 		}
 	}).Obj()

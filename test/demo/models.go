@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -120,7 +120,7 @@ func (m *models) poll(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		asked := time.Now()
-		groups, pods, merges := &schedulingv1beta1.PodGroupList{}, &corev1.PodList{}, &v1alpha1.MergeJobList{}
+		groups, pods, merges := &schedulingv1beta1.PodGroupList{}, &corev1.PodList{}, &v1beta1.MergeJobList{}
 		for _, list := range []client.ObjectList{groups, pods, merges} {
 			if err := m.client.List(ctx, list, client.InNamespace(m.namespace)); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("look at the pool: %w", err)
@@ -152,7 +152,7 @@ func (m *models) merge(ctx context.Context, group *errgroup.Group, all []model) 
 	for {
 		view, changed := m.board.watched()
 		for attempt, pods := range view.gangs() {
-			name := pods[0].Labels[v1alpha1.LabelMerge]
+			name := pods[0].Labels[v1beta1.LabelMerge]
 			if begun[attempt] || times[name] == nil {
 				continue
 			}
@@ -189,7 +189,7 @@ func (m *models) program(ctx context.Context, attempt string, pods []corev1.Pod,
 	if err := m.complete(ctx, full, marker); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("write %s: %w", full, err)
 	}
-	m.board.change(func(v *poolView) { v.fulls[pods[0].Labels[v1alpha1.LabelMerge]] = time.Now() })
+	m.board.change(func(v *poolView) { v.fulls[pods[0].Labels[v1beta1.LabelMerge]] = time.Now() })
 	for i := range pods {
 		succeeded := client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`))
 		// Tideline may have stopped a pod by now, because the full model is there.

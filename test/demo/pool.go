@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 type poolView struct {
 	// asked is when the API server was asked for what follows.
 	asked  time.Time
-	merges map[string]*v1alpha1.MergeJob
+	merges map[string]*v1beta1.MergeJob
 	pods   []corev1.Pod
 	// waiting is how many gangs have no place.
 	waiting int
@@ -36,7 +36,7 @@ type poolView struct {
 }
 
 func newPoolView() *poolView {
-	return &poolView{merges: map[string]*v1alpha1.MergeJob{}, increments: map[string]time.Time{}, fulls: map[string]time.Time{}}
+	return &poolView{merges: map[string]*v1beta1.MergeJob{}, increments: map[string]time.Time{}, fulls: map[string]time.Time{}}
 }
 
 // clone copies what changes; nobody changes the objects.
@@ -60,14 +60,14 @@ func oldest(written map[string]time.Time, now time.Time) (model string, age time
 func (v *poolView) merging() int { return len(v.gangs()) }
 
 // line lists the merges that are in the line.
-func (v *poolView) line() []*v1alpha1.MergeJob {
-	var line []*v1alpha1.MergeJob
+func (v *poolView) line() []*v1beta1.MergeJob {
+	var line []*v1beta1.MergeJob
 	for _, m := range v.merges {
 		if m.Status.Position != nil {
 			line = append(line, m)
 		}
 	}
-	slices.SortFunc(line, func(a, b *v1alpha1.MergeJob) int {
+	slices.SortFunc(line, func(a, b *v1beta1.MergeJob) int {
 		return cmp.Or(cmp.Compare(*a.Status.Position, *b.Status.Position), cmp.Compare(a.Name, b.Name))
 	})
 	return line
@@ -78,7 +78,7 @@ func (v *poolView) gangs() map[string][]corev1.Pod {
 	gangs := map[string][]corev1.Pod{}
 	for i := range v.pods {
 		if pod := &v.pods[i]; pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-			attempt := pod.Labels[v1alpha1.LabelAttempt]
+			attempt := pod.Labels[v1beta1.LabelAttempt]
 			gangs[attempt] = append(gangs[attempt], *pod)
 		}
 	}
@@ -117,7 +117,7 @@ func row(v *poolView, since time.Duration, now time.Time) string {
 
 // modelRows say the same of each model, and where its merge stands: first those that merge, then the line, then the others.
 func modelRows(v *poolView, now time.Time) []string {
-	place := func(m *v1alpha1.MergeJob) int {
+	place := func(m *v1beta1.MergeJob) int {
 		switch {
 		case m.Status.Position != nil:
 			return int(*m.Status.Position)
@@ -126,7 +126,7 @@ func modelRows(v *poolView, now time.Time) []string {
 		}
 		return len(v.merges) + 1
 	}
-	merges := slices.SortedFunc(maps.Values(v.merges), func(a, b *v1alpha1.MergeJob) int {
+	merges := slices.SortedFunc(maps.Values(v.merges), func(a, b *v1beta1.MergeJob) int {
 		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a.Name, b.Name))
 	})
 	rows := make([]string, len(merges))

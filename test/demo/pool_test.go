@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 var noon = time.Unix(1000, 0)
@@ -17,8 +17,8 @@ var noon = time.Unix(1000, 0)
 func life(d time.Duration) time.Time { return noon.Add(-d / scale) }
 
 // put adds a merge with a model whose newest increment and full model are so old.
-func (v *poolView) put(name string, increment, full time.Duration, status v1alpha1.MergeJobStatus) {
-	v.merges[name] = &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: status}
+func (v *poolView) put(name string, increment, full time.Duration, status v1beta1.MergeJobStatus) {
+	v.merges[name] = &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: status}
 	v.increments[name], v.fulls[name] = life(increment), life(full)
 }
 
@@ -26,15 +26,15 @@ func (v *poolView) put(name string, increment, full time.Duration, status v1alph
 func pool() *poolView {
 	v := newPoolView()
 	first, second := int32(1), int32(2)
-	run := &v1alpha1.MergeRun{ID: "r"}
-	placed := &v1alpha1.MergeRun{ID: "p", PlaceTime: &metav1.Time{Time: noon}}
+	run := &v1beta1.MergeRun{ID: "r"}
+	placed := &v1beta1.MergeRun{ID: "p", PlaceTime: &metav1.Time{Time: noon}}
 	ended := placed.DeepCopy()
-	ended.Outcome = v1alpha1.OutcomeMerged
-	v.put("idle", 12*time.Minute, 90*time.Minute, v1alpha1.MergeJobStatus{Summary: "Waiting (weight 15 < 100)"})
-	v.put("second", 9*time.Minute, 11*time.Hour, v1alpha1.MergeJobStatus{Summary: "Queued (2 of 2)", Position: &second})
-	v.put("asks", 0, 10*time.Hour, v1alpha1.MergeJobStatus{Summary: "Queued (asking)", Position: &first, Run: run})
-	v.put("merges", 3*time.Minute, 25*time.Hour, v1alpha1.MergeJobStatus{Summary: "Running (4/4)", Run: placed})
-	v.put("ends", 0, 0, v1alpha1.MergeJobStatus{Summary: "Merged", Run: ended})
+	ended.Outcome = v1beta1.OutcomeMerged
+	v.put("idle", 12*time.Minute, 90*time.Minute, v1beta1.MergeJobStatus{Summary: "Waiting (weight 15 < 100)"})
+	v.put("second", 9*time.Minute, 11*time.Hour, v1beta1.MergeJobStatus{Summary: "Queued (2 of 2)", Position: &second})
+	v.put("asks", 0, 10*time.Hour, v1beta1.MergeJobStatus{Summary: "Queued (asking)", Position: &first, Run: run})
+	v.put("merges", 3*time.Minute, 25*time.Hour, v1beta1.MergeJobStatus{Summary: "Running (4/4)", Run: placed})
+	v.put("ends", 0, 0, v1beta1.MergeJobStatus{Summary: "Merged", Run: ended})
 	return v
 }
 
@@ -65,7 +65,7 @@ func TestGangs(t *testing.T) {
 	v := newPoolView()
 	add := func(attempt string, phase corev1.PodPhase) *corev1.Pod {
 		v.pods = append(v.pods, corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelAttempt: attempt}},
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1beta1.LabelAttempt: attempt}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{
 				{Name: "TIDELINE_RUN_ID", Value: "r"}, {Name: "TIDELINE_COUNT", Value: "2"},
 			}}}},
@@ -90,7 +90,7 @@ func TestGangs(t *testing.T) {
 
 func TestTally(t *testing.T) {
 	ran := &metav1.Time{Time: noon}
-	merged := v1alpha1.MergeResult{Run: "r1", Outcome: v1alpha1.OutcomeMerged}
+	merged := v1beta1.MergeResult{Run: "r1", Outcome: v1beta1.OutcomeMerged}
 	for name, test := range map[string]struct {
 		change func(*poolView)
 		want   string
@@ -103,7 +103,7 @@ func TestTally(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tally, v := newTally(), pool()
 			v.fulls["merges"] = life(9 * time.Hour)
-			v.merges["ends"].Status.History = []v1alpha1.MergeResult{merged}
+			v.merges["ends"].Status.History = []v1beta1.MergeResult{merged}
 			v.merges["merges"].Status.QueueTime, v.merges["merges"].Status.Run.RunTime = &metav1.Time{Time: life(2 * time.Hour)}, ran
 			v.merges["second"].Status.QueueTime = &metav1.Time{Time: life(time.Hour)}
 			test.change(v)
@@ -128,5 +128,5 @@ func TestTally(t *testing.T) {
 
 // fail has a run of a merge end badly.
 func fail(v *poolView) {
-	v.merges["idle"].Status.History = []v1alpha1.MergeResult{{Run: "r2", Outcome: v1alpha1.OutcomeFailed, Message: "no"}}
+	v.merges["idle"].Status.History = []v1beta1.MergeResult{{Run: "r2", Outcome: v1beta1.OutcomeFailed, Message: "no"}}
 }

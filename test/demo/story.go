@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // within is how long each step may take, on a machine that does other things too.
@@ -65,7 +65,7 @@ func (s *story) wait(g goal) act {
 func (s *story) jobs(ctx context.Context) error { return s.shell.show(ctx, "kubectl get etj") }
 
 func (s *story) pods(ctx context.Context) error {
-	return s.shell.show(ctx, "kubectl get pods -L "+v1alpha1.LabelPart)
+	return s.shell.show(ctx, "kubectl get pods -L "+v1beta1.LabelPart)
 }
 
 func (s *story) events(ctx context.Context) error {
@@ -99,7 +99,7 @@ func (s *story) bArrives(ctx context.Context) error {
 	return do(ctx,
 		s.quote(s.show("kubectl apply -f "+s.b.file)),
 		s.wait(trains(s.b)),
-		s.wait(told(s.a, v1alpha1.EventGaveWay, 1)),
+		s.wait(told(s.a, v1beta1.EventGaveWay, 1)),
 		s.quote(s.sayTimes, s.jobs),
 		func(context.Context) error {
 			s.note("Volcano decides once a second. A real node adds what KWOK leaves out: evicted containers take up to their " +
@@ -111,7 +111,7 @@ func (s *story) bArrives(ctx context.Context) error {
 }
 
 func (s *story) sayTimes(context.Context) error {
-	s.grown = count(s.watcher.look().told(s.a), v1alpha1.EventGrew)
+	s.grown = count(s.watcher.look().told(s.a), v1beta1.EventGrew)
 	s.note("%s", s.watcher.times())
 	return nil
 }
@@ -136,7 +136,7 @@ func (s *story) aGrowsBack(ctx context.Context) error {
 	s.step("%s grows back, once its cooldown is over: %d s in this sample, %d s by default, because each change of size costs "+
 		"the training a restart from its last checkpoint.", s.a.name, s.a.cooldown, s.watcher.look().cooldown(s.b))
 	return do(ctx,
-		s.wait(told(s.a, v1alpha1.EventGrew, s.grown+1)),
+		s.wait(told(s.a, v1beta1.EventGrew, s.grown+1)),
 		s.wait(fullSize(s.a)),
 		s.quote(s.saySince),
 		s.jobs,

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // tally notes what a summary says of a pool.
@@ -48,7 +48,7 @@ func (t *tally) note(v *poolView, now time.Time) {
 			switch {
 			case t.ended[r.Run]:
 				continue
-			case r.Outcome == v1alpha1.OutcomeMerged:
+			case r.Outcome == v1beta1.OutcomeMerged:
 				t.merged[name]++
 			default:
 				t.broken = append(t.broken, fmt.Sprintf("%s of %s: %s", r.Outcome, name, r.Message))

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // timeline notes when the watches showed what happens between the newcomer's creation and its running.
@@ -31,7 +31,7 @@ func (t *timeline) note(v view, now time.Time) {
 	mark(&t.submitted, len(v.existing(t.newcomer.name)) >= core)
 	mark(&t.gaveWay, len(v.placed(t.host.name)) < int(t.host.maximum))
 	mark(&t.placed, len(v.placed(t.newcomer.name)) >= core)
-	mark(&t.running, job.Status.Phase == v1alpha1.PhaseRunning)
+	mark(&t.running, job.Status.Phase == v1beta1.PhaseRunning)
 }
 
 // String says how long the newcomer took to run, and what the time consists of.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // sample is a job of config/samples.
@@ -29,7 +29,7 @@ func readSample(root, file string) (sample, error) {
 	if err != nil {
 		return sample{}, err
 	}
-	job := &v1alpha1.ElasticTrainingJob{}
+	job := &v1beta1.ElasticTrainingJob{}
 	if err := yaml.UnmarshalStrict(content, job); err != nil {
 		return sample{}, fmt.Errorf("read %s: %w", file, err)
 	}
@@ -44,14 +44,14 @@ func readSample(root, file string) (sample, error) {
 
 // view is what the cluster's watches have told of one namespace, by name.
 type view struct {
-	jobs   map[string]*v1alpha1.ElasticTrainingJob
+	jobs   map[string]*v1beta1.ElasticTrainingJob
 	pods   map[string]*corev1.Pod
 	events map[string]*eventsv1.Event
 }
 
 func newView() view {
 	return view{
-		jobs: map[string]*v1alpha1.ElasticTrainingJob{}, pods: map[string]*corev1.Pod{}, events: map[string]*eventsv1.Event{},
+		jobs: map[string]*v1beta1.ElasticTrainingJob{}, pods: map[string]*corev1.Pod{}, events: map[string]*eventsv1.Event{},
 	}
 }
 
@@ -62,7 +62,7 @@ func (v view) clone() view {
 
 func (v view) put(object any) {
 	switch o := object.(type) {
-	case *v1alpha1.ElasticTrainingJob:
+	case *v1beta1.ElasticTrainingJob:
 		v.jobs[o.Name] = o
 	case *corev1.Pod:
 		v.pods[o.Name] = o
@@ -73,7 +73,7 @@ func (v view) put(object any) {
 
 func (v view) drop(object any) {
 	switch o := object.(type) {
-	case *v1alpha1.ElasticTrainingJob:
+	case *v1beta1.ElasticTrainingJob:
 		delete(v.jobs, o.Name)
 	case *corev1.Pod:
 		delete(v.pods, o.Name)
@@ -98,7 +98,7 @@ func (v view) placed(job string) []string {
 func (v view) workers(job string, that func(*corev1.Pod) bool) []string {
 	var names []string
 	for name, pod := range v.pods {
-		if pod.Labels[v1alpha1.LabelJob] == job && that(pod) {
+		if pod.Labels[v1beta1.LabelJob] == job && that(pod) {
 			names = append(names, name)
 		}
 	}
@@ -110,7 +110,7 @@ func (v view) workers(job string, that func(*corev1.Pod) bool) []string {
 func (v view) core(job sample) map[types.UID]bool {
 	core := map[types.UID]bool{}
 	for _, name := range v.existing(job.name) {
-		if pod := v.pods[name]; pod.Labels[v1alpha1.LabelPart] == v1alpha1.PartCore {
+		if pod := v.pods[name]; pod.Labels[v1beta1.LabelPart] == v1beta1.PartCore {
 			core[pod.UID] = true
 		}
 	}
@@ -129,7 +129,7 @@ func (v view) cooldown(job sample) int32 {
 func (v view) told(job sample) []string {
 	var reasons []string
 	for _, e := range v.events {
-		if e.Regarding.Kind == v1alpha1.ElasticTrainingJobKind && e.Regarding.Name == job.name {
+		if e.Regarding.Kind == v1beta1.ElasticTrainingJobKind && e.Regarding.Name == job.name {
 			reasons = append(reasons, e.Reason)
 		}
 	}
@@ -141,7 +141,7 @@ func (v view) told(job sample) []string {
 type goal = goalOf[view]
 
 // ofJob is a goal about a job's status.
-func ofJob(job sample, what string, met func(*v1alpha1.ElasticTrainingJobStatus) bool) goal {
+func ofJob(job sample, what string, met func(*v1beta1.ElasticTrainingJobStatus) bool) goal {
 	return goal{job.name + " " + what, func(v view) (bool, string) {
 		o, ok := v.jobs[job.name]
 		if !ok {
@@ -153,17 +153,17 @@ func ofJob(job sample, what string, met func(*v1alpha1.ElasticTrainingJobStatus)
 }
 
 func fullSize(job sample) goal {
-	return ofJob(job, fmt.Sprintf("has %d ready workers", job.maximum), func(st *v1alpha1.ElasticTrainingJobStatus) bool {
+	return ofJob(job, fmt.Sprintf("has %d ready workers", job.maximum), func(st *v1beta1.ElasticTrainingJobStatus) bool {
 		return st.ReadyReplicas == job.maximum
 	})
 }
 
 func trains(job sample) goal {
-	return ofJob(job, "trains", func(st *v1alpha1.ElasticTrainingJobStatus) bool { return st.Phase == v1alpha1.PhaseRunning })
+	return ofJob(job, "trains", func(st *v1beta1.ElasticTrainingJobStatus) bool { return st.Phase == v1beta1.PhaseRunning })
 }
 
 func succeeded(job sample) goal {
-	return ofJob(job, "succeeds", func(st *v1alpha1.ElasticTrainingJobStatus) bool { return st.Phase == v1alpha1.PhaseSucceeded })
+	return ofJob(job, "succeeds", func(st *v1beta1.ElasticTrainingJobStatus) bool { return st.Phase == v1beta1.PhaseSucceeded })
 }
 
 // told is the goal that a job has so many events of a reason.

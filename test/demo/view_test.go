@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 var (
@@ -25,7 +25,7 @@ func pod(job sample, i int, part string) *corev1.Pod {
 	name := job.name + "-worker-" + string(rune('0'+i))
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: types.UID(name), Labels: map[string]string{v1alpha1.LabelJob: job.name, v1alpha1.LabelPart: part},
+			Name: name, UID: types.UID(name), Labels: map[string]string{v1beta1.LabelJob: job.name, v1beta1.LabelPart: part},
 		},
 		Spec:   corev1.PodSpec{NodeName: "gpu-0"},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
@@ -35,12 +35,12 @@ func pod(job sample, i int, part string) *corev1.Pod {
 // hostView is a view in which the host has every GPU.
 func hostView() view {
 	v := newView()
-	v.put(&v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: host.name}, Status: v1alpha1.ElasticTrainingJobStatus{
-		Phase: v1alpha1.PhaseRunning, ReadyReplicas: 3, Summary: "3/3 (2..3)", Reason: "Training", Message: "All 3 workers ready.",
+	v.put(&v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: host.name}, Status: v1beta1.ElasticTrainingJobStatus{
+		Phase: v1beta1.PhaseRunning, ReadyReplicas: 3, Summary: "3/3 (2..3)", Reason: "Training", Message: "All 3 workers ready.",
 	}})
-	v.put(pod(host, 0, v1alpha1.PartCore))
-	v.put(pod(host, 1, v1alpha1.PartCore))
-	v.put(pod(host, 2, v1alpha1.PartSurplus))
+	v.put(pod(host, 0, v1beta1.PartCore))
+	v.put(pod(host, 1, v1beta1.PartCore))
+	v.put(pod(host, 2, v1beta1.PartSurplus))
 	return v
 }
 
@@ -53,7 +53,7 @@ func TestPlaced(t *testing.T) {
 		"failed":    func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed },
 		"other":     func(p *corev1.Pod) { p.Labels = nil },
 	} {
-		p := pod(host, 2, v1alpha1.PartSurplus)
+		p := pod(host, 2, v1beta1.PartSurplus)
 		p.Name = name
 		change(p)
 		v.put(p)
@@ -69,8 +69,8 @@ func TestPlaced(t *testing.T) {
 func TestGoals(t *testing.T) {
 	v := hostView()
 	event := &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: "first"}, Reason: v1alpha1.EventGrew,
-		Regarding: corev1.ObjectReference{Kind: v1alpha1.ElasticTrainingJobKind, Name: host.name},
+		ObjectMeta: metav1.ObjectMeta{Name: "first"}, Reason: v1beta1.EventGrew,
+		Regarding: corev1.ObjectReference{Kind: v1beta1.ElasticTrainingJobKind, Name: host.name},
 	}
 	v.put(event)
 	ofPod := event.DeepCopy()
@@ -88,9 +88,9 @@ func TestGoals(t *testing.T) {
 		{trains(host), true, ""},
 		{succeeded(host), false, "it is Running"},
 		{trains(newcomer), false, "there is no job ranker"},
-		{told(host, v1alpha1.EventGrew, 1), true, ""},
-		{told(host, v1alpha1.EventGrew, 2), false, "it has the events Grew"},
-		{told(newcomer, v1alpha1.EventGrew, 1), false, "it has the events "},
+		{told(host, v1beta1.EventGrew, 1), true, ""},
+		{told(host, v1beta1.EventGrew, 2), false, "it has the events Grew"},
+		{told(newcomer, v1beta1.EventGrew, 1), false, "it has the events "},
 	} {
 		met, stand := test.goal.met(v)
 		if met != test.met || !strings.HasPrefix(stand, test.stand) {
@@ -127,8 +127,8 @@ func TestTimeline(t *testing.T) {
 	line := timeline{host: host, newcomer: newcomer}
 	begin := time.Unix(1000, 0)
 	v := hostView()
-	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: newcomer.name}}
-	arrives := pod(newcomer, 0, v1alpha1.PartCore)
+	job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: newcomer.name}}
+	arrives := pod(newcomer, 0, v1beta1.PartCore)
 	arrives.Spec.NodeName = ""
 	for i, change := range []func(){
 		func() {}, // before the job is there, nothing counts
@@ -136,8 +136,8 @@ func TestTimeline(t *testing.T) {
 		func() { v.put(arrives) },
 		func() { v.drop(v.pods["ctr-worker-2"]) },
 		func() { arrives.Spec.NodeName = "gpu-0" },
-		func() { job.Status.Phase = v1alpha1.PhaseRunning },
-		func() { v.put(pod(host, 2, v1alpha1.PartSurplus)) },
+		func() { job.Status.Phase = v1beta1.PhaseRunning },
+		func() { v.put(pod(host, 2, v1beta1.PartSurplus)) },
 	} {
 		change()
 		line.note(v, begin.Add(time.Duration(i*i)*time.Second))

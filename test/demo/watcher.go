@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // watcher keeps a view up to date by watches.
@@ -33,7 +33,7 @@ func (w *watcher) watch(ctx context.Context, config *rest.Config, scheme *runtim
 	if err != nil {
 		return fmt.Errorf("watch namespace %s: %w", namespace, err)
 	}
-	for _, kind := range []client.Object{&v1alpha1.ElasticTrainingJob{}, &corev1.Pod{}, &eventsv1.Event{}} {
+	for _, kind := range []client.Object{&v1beta1.ElasticTrainingJob{}, &corev1.Pod{}, &eventsv1.Event{}} {
 		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", kind, err)

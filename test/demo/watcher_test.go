@@ -9,7 +9,7 @@ import (
 
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 func TestAwait(t *testing.T) {
@@ -30,7 +30,7 @@ func TestAwait(t *testing.T) {
 
 	done := make(chan error)
 	go func() { done <- w.await(t.Context(), time.Minute, arrived) }()
-	p := pod(host, 0, v1alpha1.PartCore)
+	p := pod(host, 0, v1beta1.PartCore)
 	w.put(p)
 	if err := <-done; err != nil {
 		t.Errorf("after it happened: %v", err)

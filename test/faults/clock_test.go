@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -50,7 +50,7 @@ var limited = tell(story{
 	name: "a job with half an hour to train and a checkpoint due within minutes is suspended and resumed", slug: "limit", gpus: 4,
 	leaves: fullSize,
 	setup: func(env *environment) {
-		env.runs(4, func(job *v1alpha1.ElasticTrainingJob) {
+		env.runs(4, func(job *v1beta1.ElasticTrainingJob) {
 			job.Spec.Deadlines.ActiveSeconds, job.Spec.Deadlines.SchedulingSeconds = ptr.To[int32](1800), ptr.To[int32](1800)
 			job.Spec.Checkpoint.GraceSeconds = ptr.To[int32](300)
 		})

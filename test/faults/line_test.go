@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // mergeRecord is what watches told of the MergeJobs of an environment and of their pods, every change of them.
 type mergeRecord struct {
 	mu    sync.Mutex
-	jobs  map[string]*v1alpha1.MergeJob
+	jobs  map[string]*v1beta1.MergeJob
 	pods  map[types.UID]*corev1.Pod
 	runs  []begunRun
 	wrong []string
@@ -32,8 +32,8 @@ type begunRun struct{ merge, id string }
 
 // recordMerges watches the merges of the environment past its proxy, until the run ends.
 func (env *environment) recordMerges() *mergeRecord {
-	r := &mergeRecord{jobs: map[string]*v1alpha1.MergeJob{}, pods: map[types.UID]*corev1.Pod{}}
-	env.watch(r.see, &v1alpha1.MergeJobList{}, &corev1.PodList{})
+	r := &mergeRecord{jobs: map[string]*v1beta1.MergeJob{}, pods: map[types.UID]*corev1.Pod{}}
+	env.watch(r.see, &v1beta1.MergeJobList{}, &corev1.PodList{})
 	return r
 }
 
@@ -56,7 +56,7 @@ func (r *mergeRecord) see(e watch.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch o := e.Object.(type) {
-	case *v1alpha1.MergeJob:
+	case *v1beta1.MergeJob:
 		r.seeJob(o, e.Type == watch.Deleted)
 	case *corev1.Pod:
 		r.seePod(o, e.Type == watch.Deleted)
@@ -66,7 +66,7 @@ func (r *mergeRecord) see(e watch.Event) {
 }
 
 // seeJob holds a change of a merge to what must be at all times: one asks at a time, and runs follow one another.
-func (r *mergeRecord) seeJob(job *v1alpha1.MergeJob, gone bool) {
+func (r *mergeRecord) seeJob(job *v1beta1.MergeJob, gone bool) {
 	before := r.jobs[job.Name]
 	if r.jobs[job.Name] = job; gone {
 		delete(r.jobs, job.Name)
@@ -81,7 +81,7 @@ func (r *mergeRecord) seeJob(job *v1alpha1.MergeJob, gone bool) {
 	}
 	if before != nil && before.UID == job.UID && before.Status.Run != nil {
 		switch was := before.Status.Run; {
-		case was.ID != run.ID && (was.Outcome == "" || was.Outcome == v1alpha1.OutcomeWithdrawn):
+		case was.ID != run.ID && (was.Outcome == "" || was.Outcome == v1beta1.OutcomeWithdrawn):
 			r.wrong = append(r.wrong, fmt.Sprintf("run %s of %s began before %s was over", run.ID, job.Name, was.ID))
 		case was.ID == run.ID && (run.Attempt < was.Attempt || run.Attempt > was.Attempt+1):
 			r.wrong = append(r.wrong, fmt.Sprintf("attempt %d of %s came after %d", run.Attempt, job.Name, was.Attempt))
@@ -100,7 +100,7 @@ func (r *mergeRecord) seeJob(job *v1alpha1.MergeJob, gone bool) {
 
 // seePod holds a change of a pod to what must be at all times: all pods of a merge are of one attempt, those that leave included.
 func (r *mergeRecord) seePod(pod *corev1.Pod, gone bool) {
-	merge, attempt := pod.Labels[v1alpha1.LabelMerge], pod.Labels[v1alpha1.LabelAttempt]
+	merge, attempt := pod.Labels[v1beta1.LabelMerge], pod.Labels[v1beta1.LabelAttempt]
 	if merge == "" {
 		return
 	}
@@ -109,9 +109,9 @@ func (r *mergeRecord) seePod(pod *corev1.Pod, gone bool) {
 		return
 	}
 	for _, other := range r.pods {
-		if other.Labels[v1alpha1.LabelMerge] == merge && other.Labels[v1alpha1.LabelAttempt] != attempt {
+		if other.Labels[v1beta1.LabelMerge] == merge && other.Labels[v1beta1.LabelAttempt] != attempt {
 			r.wrong = append(r.wrong, fmt.Sprintf("pod %s of attempt %s beside %s of %s", pod.Name, attempt, other.Name,
-				other.Labels[v1alpha1.LabelAttempt]))
+				other.Labels[v1beta1.LabelAttempt]))
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (env *environment) keepsTheLine() {
 	env.Expect(merges).To(Equal(env.story.runs), "no run is missing, none is made twice, and nobody loses a place")
 	env.Eventually(func() ([]string, error) {
 		maps := &corev1.ConfigMapList{}
-		err := env.Client.List(env.t.Context(), maps, client.InNamespace(env.Namespace), client.HasLabels{v1alpha1.LabelMerge})
+		err := env.Client.List(env.t.Context(), maps, client.InNamespace(env.Namespace), client.HasLabels{v1beta1.LabelMerge})
 		var names []string
 		for _, m := range maps.Items {
 			names = append(names, m.Name)
@@ -148,7 +148,7 @@ func (env *environment) describeMerges(b *strings.Builder) error {
 	if env.merges == nil {
 		return nil
 	}
-	merges := &v1alpha1.MergeJobList{}
+	merges := &v1beta1.MergeJobList{}
 	if err := env.Client.List(env.t.Context(), merges, client.InNamespace(env.Namespace)); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
@@ -77,7 +77,7 @@ func (st *story) tryMail(t *storyRun, p mailPoint) {
 	})
 	st.action(env)
 	unclear := And(HaveField("Status.Mailed", "3/4"), HaveField("Status.Refused", ConsistOf(p.to+" (unconfirmed)")),
-		mailed(v1alpha1.ReasonSomeRefused, "3 of 4 mails were accepted; status.refused names 1 recipients whose server refused "+
+		mailed(v1beta1.ReasonSomeRefused, "3 of 4 mails were accepted; status.refused names 1 recipients whose server refused "+
 			"the mail for good, or whose delivery is uncertain."))
 	env.Eventually(env.fetchReport).Should(unclear, "the mail is listed")
 	env.rests(env.secondThoughts())
@@ -91,9 +91,9 @@ func (st *story) tryMail(t *storyRun, p mailPoint) {
 	env.Expect(kept).To(Equal(1), "the report is made once")
 	env.Expect(states).To(HaveKeyWithValue(p.to, ledger.DeliverySending))
 
-	env.annotateReport(v1alpha1.AnnotationMailAgain, time.Now().UTC().Format(time.RFC3339))
+	env.annotateReport(v1beta1.AnnotationMailAgain, time.Now().UTC().Format(time.RFC3339))
 	env.Eventually(env.fetchReport).Should(And(HaveField("Status.Mailed", "4/4"), HaveField("Status.Refused", BeEmpty()),
-		mailed(v1alpha1.ReasonAllMailed, "")), "somebody wants it sent again")
+		mailed(v1beta1.ReasonAllMailed, "")), "somebody wants it sent again")
 	env.rests(longerThanHeldBack)
 	want[p.to]++
 	env.Expect(env.books.post.Got()).To(Equal(want), "it is sent again once")

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -45,7 +45,7 @@ var (
 		name: "two merges take turns in a pool that holds one", slug: "turns", gpus: 2, leaves: append(merged[:1:1], "MergeJob b"),
 		runs: []string{firstMerge, nextMerge},
 		setup: func(env *environment) {
-			suspended := func(spec *v1alpha1.MergeJobSpec) { spec.Suspend = true }
+			suspended := func(spec *v1beta1.MergeJobSpec) { spec.Suspend = true }
 			env.submitMerge(firstMerge, 2*day, suspended)
 			env.submitMerge(nextMerge, day, suspended)
 			for _, name := range []string{firstMerge, nextMerge} {
@@ -74,7 +74,7 @@ var (
 		name: "a merge takes too long, and its next run merges", slug: "late", gpus: 2, leaves: merged, rare: true,
 		runs: []string{firstMerge, firstMerge},
 		action: func(env *environment) {
-			env.submitMerge(firstMerge, day, func(spec *v1alpha1.MergeJobSpec) {
+			env.submitMerge(firstMerge, day, func(spec *v1beta1.MergeJobSpec) {
 				spec.RunTimeoutSeconds, spec.BackoffSeconds = ptr.To[int32](1), ptr.To[int32](5)
 			})
 		},
@@ -100,7 +100,7 @@ var (
 		setup:  func(env *environment) { env.runsMerge() },
 		action: func(env *environment) { env.suspendMerge(firstMerge, true) },
 		sequel: func(env *environment) {
-			env.Eventually(env.FetchMerge(firstMerge)).Should(And(HaveField("Status.Phase", v1alpha1.MergeSuspended),
+			env.Eventually(env.FetchMerge(firstMerge)).Should(And(HaveField("Status.Phase", v1beta1.MergeSuspended),
 				HaveField("Status.Run", BeNil())), "the merge holds nothing")
 			env.suspendMerge(firstMerge, false)
 			env.completes(firstMerge, 2)
@@ -110,7 +110,7 @@ var (
 		name: "a merge runs with surplus and merges", slug: "stretch", gpus: 3, leaves: merged, rare: true,
 		runs: []string{firstMerge},
 		action: func(env *environment) {
-			env.submitMerge(firstMerge, day, func(spec *v1alpha1.MergeJobSpec) { spec.MaxReplicas = 3 })
+			env.submitMerge(firstMerge, day, func(spec *v1beta1.MergeJobSpec) { spec.MaxReplicas = 3 })
 		},
 		sequel: func(env *environment) {
 			env.Eventually(env.Remains).Should(ContainElements("PodGroup a-merge-surplus", "Pod a-merge-2"), "there is surplus")
@@ -144,7 +144,7 @@ var (
 const day = 24 * time.Hour
 
 // submitMerge creates a merge of two pods whose full model is so old, and which has three increments to merge.
-func (env *environment) submitMerge(name string, age time.Duration, changes ...func(*v1alpha1.MergeJobSpec)) {
+func (env *environment) submitMerge(name string, age time.Duration, changes ...func(*v1beta1.MergeJobSpec)) {
 	models := env.LocalModels(shared.stores)
 	models.Due(name, age)
 	b := testutil.Merge(name).In(env.Namespace).Nodes(env.Namespace).Pool("tideline-merge").Pods(2, 2).GPUs(1).
@@ -162,7 +162,7 @@ func (env *environment) runsMerge() {
 }
 
 // awaitRun returns the merge when all pods of its n-th run run.
-func (env *environment) awaitRun(name string, n int) *v1alpha1.MergeJob {
+func (env *environment) awaitRun(name string, n int) *v1beta1.MergeJob {
 	env.Eventually(env.FetchMerge(name)).Should(And(HaveField("Status.History", HaveLen(n-1)),
 		HaveField("Status.Run.RunTime", Not(BeNil())), HaveField("Status.Run.Outcome", BeEmpty())), "run %d of %s runs", n, name)
 	return env.ReadMerge(name)
@@ -174,7 +174,7 @@ func (env *environment) completes(name string, n int) {
 	job, models := env.awaitRun(name, n), env.LocalModels(shared.stores)
 	models.Increments(name, 4, 4)
 	env.Expect(models.Complete(env.t.Context(), job)).To(Succeed(), "the full model is written")
-	env.Eventually(env.FetchMerge(name)).Should(And(HaveField("Status.Reason", v1alpha1.ReasonNotDue),
+	env.Eventually(env.FetchMerge(name)).Should(And(HaveField("Status.Reason", v1beta1.ReasonNotDue),
 		HaveField("Status.Run", BeNil()), HaveField("Status.Increments", BeEquivalentTo(1)),
 		HaveField("Status.LastFull.Name", job.Status.Run.ID)), "%s has merged", name)
 }
@@ -184,7 +184,7 @@ func (env *environment) suspendMerge(name string, yes bool) {
 }
 
 func (env *environment) patchMerge(name, json string) {
-	env.Patch(&v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: name}}, json)
+	env.Patch(&v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: name}}, json)
 }
 
 func (env *environment) deleteMerge() { env.Delete(env.ReadMerge(firstMerge)) }

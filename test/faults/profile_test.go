@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -54,7 +54,7 @@ var (
 		},
 		action: func(env *environment) { env.Delete(env.profile(firstTeam).Obj()) },
 		sequel: func(env *environment) {
-			env.Eventually(env.Fetch(jobName)).Should(And(testutil.Train(2), HaveField("Status.Profile", v1alpha1.DefaultProfile),
+			env.Eventually(env.Fetch(jobName)).Should(And(testutil.Train(2), HaveField("Status.Profile", v1beta1.DefaultProfile),
 				testutil.HaveRestarts(0)), "the job goes on, and says that it has no profile")
 			env.Expect(env.share(firstTeam)).To(BeEquivalentTo(4), "its Queue stays as it was")
 			env.DeleteJob(jobName)
@@ -83,9 +83,9 @@ var (
 		},
 		action: func(env *environment) { env.reserve(time.Now().Add(time.Hour)) },
 		sequel: func(env *environment) {
-			env.awaitReservation(v1alpha1.ReservationHeld)
+			env.awaitReservation(v1beta1.ReservationHeld)
 			env.reserve(time.Now())
-			env.awaitReservation(v1alpha1.ReservationExpired)
+			env.awaitReservation(v1beta1.ReservationExpired)
 		},
 		verify: holdsNothing,
 	})
@@ -98,12 +98,12 @@ var (
 			env.ownResource()
 			env.hasTeam(env.profile(firstTeam))
 			env.reserve(time.Now().Add(time.Hour))
-			env.awaitReservation(v1alpha1.ReservationHeld)
+			env.awaitReservation(v1beta1.ReservationHeld)
 		},
 		action: func(env *environment) { env.Submit(env.Job(jobName).Range(2, 2).GPUs(2).Owner(owner)) },
 		sequel: func(env *environment) {
 			env.trains(2, "the job has the room")
-			env.awaitReservation(v1alpha1.ReservationHandedOver)
+			env.awaitReservation(v1beta1.ReservationHandedOver)
 		},
 		verify: holdsNothing,
 	})
@@ -124,7 +124,7 @@ var (
 			env.submitPair(thirdJob)
 		},
 		sequel: func(env *environment) {
-			waits := testutil.Wait(v1alpha1.ReasonQuotaExceeded)
+			waits := testutil.Wait(v1beta1.ReasonQuotaExceeded)
 			env.Eventually(env.Fetch(secondJob)).Should(waits, "the user is at the cap")
 			env.Eventually(env.Fetch(thirdJob)).Should(waits, "the user is at the cap")
 			env.DeleteJob(jobName)
@@ -157,8 +157,8 @@ func (env *environment) hasTeam(b *testutil.ProfileBuilder) {
 func (env *environment) submitPair(name string) { env.Submit(env.Job(name).Range(2, 2).Owner(owner)) }
 
 // fetchProfile reads the profile of a team.
-func (env *environment) fetchProfile(team string) (*v1alpha1.ResourceQuotaProfile, error) {
-	p := &v1alpha1.ResourceQuotaProfile{}
+func (env *environment) fetchProfile(team string) (*v1beta1.ResourceQuotaProfile, error) {
+	p := &v1beta1.ResourceQuotaProfile{}
 	return p, env.Client.Get(env.t.Context(), client.ObjectKey{Name: env.team(team)}, p)
 }
 
@@ -166,12 +166,12 @@ func (env *environment) fetchProfile(team string) (*v1alpha1.ResourceQuotaProfil
 func (env *environment) shares(team string, n int) {
 	env.Eventually(env.share).WithArguments(team).Should(BeEquivalentTo(n), "the share of %s is in its Queue", team)
 	env.Eventually(env.fetchProfile).WithArguments(team).Should(And(Satisfy(profileReady), WithTransform(
-		func(p *v1alpha1.ResourceQuotaProfile) int64 { return gpusIn(p.Status.Deserved) }, BeEquivalentTo(n))), "the profile says so")
+		func(p *v1beta1.ResourceQuotaProfile) int64 { return gpusIn(p.Status.Deserved) }, BeEquivalentTo(n))), "the profile says so")
 }
 
 // profileReady tells whether a profile's status speaks of its spec, and says that all is well.
-func profileReady(p *v1alpha1.ResourceQuotaProfile) bool {
-	return p.Status.ObservedGeneration == p.Generation && p.Status.Reason == v1alpha1.ReasonQueueReady
+func profileReady(p *v1beta1.ResourceQuotaProfile) bool {
+	return p.Status.ObservedGeneration == p.Generation && p.Status.Reason == v1beta1.ReasonQueueReady
 }
 
 // share is that of a team, in its Queue.
@@ -204,12 +204,12 @@ func (env *environment) reserve(until time.Time) {
 }
 
 // awaitReservation awaits that the reservation has come so far.
-func (env *environment) awaitReservation(phase v1alpha1.ReservationPhase) {
+func (env *environment) awaitReservation(phase v1beta1.ReservationPhase) {
 	env.Eventually(env.fetchProfile).WithArguments(firstTeam).Should(And(Satisfy(profileReady), reserved(phase)),
 		"the reservation is %s", phase)
 }
 
-func reserved(phase v1alpha1.ReservationPhase) types.GomegaMatcher {
+func reserved(phase v1beta1.ReservationPhase) types.GomegaMatcher {
 	return HaveField("Status.Reservations", ConsistOf(HaveField("Phase", phase)))
 }
 
@@ -224,7 +224,7 @@ func holdsNothing(env *environment) {
 // rooms chooses what holds room for reservations.
 func (env *environment) rooms() []client.ListOption {
 	return []client.ListOption{
-		client.InNamespace(testutil.OperatorNamespace), client.MatchingLabels{v1alpha1.LabelProfile: env.team(firstTeam)},
+		client.InNamespace(testutil.OperatorNamespace), client.MatchingLabels{v1beta1.LabelProfile: env.team(firstTeam)},
 	}
 }
 
@@ -260,7 +260,7 @@ func (env *environment) dissolve() {
 	}
 	for _, team := range []string{firstTeam, otherTeam} {
 		name := metav1.ObjectMeta{Name: env.team(team)}
-		all = append(all, &v1alpha1.ResourceQuotaProfile{ObjectMeta: name}, &schedulingv1beta1.Queue{ObjectMeta: name})
+		all = append(all, &v1beta1.ResourceQuotaProfile{ObjectMeta: name}, &schedulingv1beta1.Queue{ObjectMeta: name})
 	}
 	for _, o := range all {
 		if err := client.IgnoreNotFound(env.Client.Delete(env.Context(), o)); err != nil {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -33,16 +33,16 @@ var (
 		name: "a checkpoint is saved before a job is suspended, and it goes on", slug: "save", gpus: 4, leaves: fullSize, rare: true,
 		setup: func(env *environment) {
 			// Longer than any fault holds back what the training says.
-			env.runs(4, func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Checkpoint.GraceSeconds = ptr.To[int32](300) })
+			env.runs(4, func(job *v1beta1.ElasticTrainingJob) { job.Spec.Checkpoint.GraceSeconds = ptr.To[int32](300) })
 		},
 		action: func(env *environment) { env.suspend(true) },
 		sequel: func(env *environment) {
-			asked := func() string { return env.Worker(jobName, 0).Annotations[v1alpha1.AnnotationCheckpointRequested] }
+			asked := func() string { return env.Worker(jobName, 0).Annotations[v1beta1.AnnotationCheckpointRequested] }
 			env.Eventually(asked).ShouldNot(BeEmpty(), "worker 0 is asked for a checkpoint")
 			env.Expect(env.Workers(jobName, testutil.Running)()).To(HaveLen(4), "nobody leaves before it is saved")
-			done := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationCheckpointDone, asked())
+			done := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1beta1.AnnotationCheckpointDone, asked())
 			env.Patch(env.Worker(jobName, 0), done)
-			env.Eventually(env.Fetch(jobName)).Should(testutil.HaveReason(v1alpha1.ReasonSuspended), "the job holds nothing")
+			env.Eventually(env.Fetch(jobName)).Should(testutil.HaveReason(v1beta1.ReasonSuspended), "the job holds nothing")
 			env.suspend(false)
 			env.trains(4, "the job goes on")
 		},
@@ -50,9 +50,9 @@ var (
 	restarting = tell(story{
 		name: "worker 1 fails, and a rule creates every worker anew", slug: "again", gpus: 4, restarts: 1, leaves: fullSize, rare: true,
 		setup: func(env *environment) {
-			env.runs(4, func(job *v1alpha1.ElasticTrainingJob) {
-				job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
-					{Action: v1alpha1.ActionRestartJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed}},
+			env.runs(4, func(job *v1beta1.ElasticTrainingJob) {
+				job.Spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{
+					{Action: v1beta1.ActionRestartJob, OnEvents: []v1beta1.FailureEvent{v1beta1.OnPodFailed}},
 				}}
 			})
 		},
@@ -62,8 +62,8 @@ var (
 	ranging = tell(story{
 		name: "a job gets another minimum and starts anew", slug: "range", gpus: 4, leaves: fullSize, rare: true,
 		setup: func(env *environment) {
-			env.runs(4, func(job *v1alpha1.ElasticTrainingJob) {
-				job.Spec.Elasticity.RangeUpdate = v1alpha1.RangeUpdateRestart
+			env.runs(4, func(job *v1beta1.ElasticTrainingJob) {
+				job.Spec.Elasticity.RangeUpdate = v1beta1.RangeUpdateRestart
 			})
 		},
 		action: func(env *environment) { env.patchJob(`{"spec":{"minReplicas":3}}`) },
@@ -73,9 +73,9 @@ var (
 		name: "an isolated job without torchrun is created, loses surplus and starts anew", slug: "plain", gpus: 3, rare: true,
 		leaves: append(fullSize[:4:4], fullSize[5:]...),
 		action: func(env *environment) {
-			env.submit(3, func(job *v1alpha1.ElasticTrainingJob) {
-				job.Spec.Framework.Type, job.Spec.Framework.SSH = v1alpha1.FrameworkCustom, v1alpha1.SSHKeyPair
-				job.Spec.NetworkPolicy = v1alpha1.NetworkPolicyIsolated
+			env.submit(3, func(job *v1beta1.ElasticTrainingJob) {
+				job.Spec.Framework.Type, job.Spec.Framework.SSH = v1beta1.FrameworkCustom, v1beta1.SSHKeyPair
+				job.Spec.NetworkPolicy = v1beta1.NetworkPolicyIsolated
 				job.Spec.Restarts.Max = ptr.To[int32](0)
 			})
 		},
@@ -88,7 +88,7 @@ var (
 	expiring = tell(story{
 		name: "a job ends and deletes itself after its time", slug: "expire", gpus: 4, rare: true,
 		setup: func(env *environment) {
-			env.runs(4, func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Cleanup.TTLSecondsAfterFinished = ptr.To[int32](3) })
+			env.runs(4, func(job *v1beta1.ElasticTrainingJob) { job.Spec.Cleanup.TTLSecondsAfterFinished = ptr.To[int32](3) })
 		},
 		action: func(env *environment) { env.SucceedAll(jobName) },
 		sequel: func(env *environment) {

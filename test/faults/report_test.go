@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/post"
@@ -33,7 +33,7 @@ var (
 		prepare: keepBooks,
 		setup: func(env *environment) {
 			env.Create(env.report())
-			env.Eventually(env.fetchReport).Should(HaveField("Status.Reason", v1alpha1.ReasonReportScheduled), "it waits for its time")
+			env.Eventually(env.fetchReport).Should(HaveField("Status.Reason", v1beta1.ReasonReportScheduled), "it waits for its time")
 		},
 		action: func(env *environment) { env.askForReport("Z") },
 		sequel: func(env *environment) { env.reports("EUR 170.00", 1) },
@@ -113,7 +113,7 @@ func (b *books) record(env *environment) error {
 		stays = append(stays, ledger.Stay{
 			Pod: ledger.Pod{
 				UID: user, Namespace: firstTeam, Name: user, Node: "gpu-0", Profile: firstTeam, User: user,
-				Kind: v1alpha1.ElasticTrainingJobKind, Task: user, Run: user, Role: v1alpha1.PartCore,
+				Kind: v1beta1.ElasticTrainingJobKind, Task: user, Run: user, Role: v1beta1.PartCore,
 				Resources: ledger.Resources{string(testutil.GPUResource): 1000},
 			},
 			Begin: day, End: day.Add(time.Duration(n) * time.Hour), Final: true, Outcome: ledger.Succeeded,
@@ -140,16 +140,16 @@ prices:
 }
 
 // report is one for which nobody asked, and which is not due for months.
-func (env *environment) report() *v1alpha1.CostReport {
+func (env *environment) report() *v1beta1.CostReport {
 	notSoon := time.Now().AddDate(0, 6, 0)
-	return &v1alpha1.CostReport{
+	return &v1beta1.CostReport{
 		ObjectMeta: metav1.ObjectMeta{Name: env.team("weekly")},
-		Spec: v1alpha1.CostReportSpec{
+		Spec: v1beta1.CostReportSpec{
 			Schedule:     fmt.Sprintf("0 0 1 %d *", notSoon.Month()),
-			PriceListRef: v1alpha1.ObjectRef{Name: env.team("prices")},
-			DirectoryRef: &v1alpha1.ObjectRef{Name: env.team("people")},
-			Mail: &v1alpha1.ReportMail{
-				SMTPSecretRef: v1alpha1.ObjectRef{Name: env.team("smtp")}, From: post.From, To: recipients[:1], Personal: true,
+			PriceListRef: v1beta1.ObjectRef{Name: env.team("prices")},
+			DirectoryRef: &v1beta1.ObjectRef{Name: env.team("people")},
+			Mail: &v1beta1.ReportMail{
+				SMTPSecretRef: v1beta1.ObjectRef{Name: env.team("smtp")}, From: post.From, To: recipients[:1], Personal: true,
 			},
 		},
 	}
@@ -157,29 +157,29 @@ func (env *environment) report() *v1alpha1.CostReport {
 
 // askForReport asks for the report until midnight. The same time with its zone in other words asks once more.
 func (env *environment) askForReport(zone string) {
-	env.annotateReport(v1alpha1.AnnotationReportUntil, env.books.until.Format("2006-01-02T15:04:05")+zone)
+	env.annotateReport(v1beta1.AnnotationReportUntil, env.books.until.Format("2006-01-02T15:04:05")+zone)
 }
 
 func (env *environment) annotateReport(name, value string) {
 	env.Patch(env.report(), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, name, value))
 }
 
-func (env *environment) fetchReport() (*v1alpha1.CostReport, error) {
-	r := &v1alpha1.CostReport{}
+func (env *environment) fetchReport() (*v1beta1.CostReport, error) {
+	r := &v1beta1.CostReport{}
 	return r, env.Client.Get(env.t.Context(), client.ObjectKey{Name: env.team("weekly")}, r)
 }
 
 // reports awaits that the report says so much, and is mailed to all.
 func (env *environment) reports(total string, revision int) {
-	env.Eventually(env.fetchReport).Should(And(HaveField("Status.Reason", v1alpha1.ReasonReportMade),
+	env.Eventually(env.fetchReport).Should(And(HaveField("Status.Reason", v1beta1.ReasonReportMade),
 		HaveField("Status.Last.Total", total), HaveField("Status.Last.Revision", BeEquivalentTo(revision)),
-		HaveField("Status.Mailed", "4/4"), mailed(v1alpha1.ReasonAllMailed, "4 of 4 mails were accepted.")), "it is made and mailed")
+		HaveField("Status.Mailed", "4/4"), mailed(v1beta1.ReasonAllMailed, "4 of 4 mails were accepted.")), "it is made and mailed")
 	env.Eventually(env.summary).Should(ContainSubstring(`"revision":%d,"total":%q`, revision, total), "its summary can be read")
 	env.Expect(env.books.post.Got()).To(Equal(oneEach()), "each has one mail")
 }
 
 func mailed(reason, says string) types.GomegaMatcher {
-	return HaveField("Status.Conditions", ContainElement(And(HaveField("Type", v1alpha1.ConditionMailed),
+	return HaveField("Status.Conditions", ContainElement(And(HaveField("Type", v1beta1.ConditionMailed),
 		HaveField("Reason", reason), HaveField("Message", ContainSubstring(says)))))
 }
 
@@ -213,7 +213,7 @@ func saysOnce(env *environment) {
 		if e := &list.Items[i]; e.Regarding.UID == report.UID {
 			told[e.Reason+": "+e.Note]++
 			env.Expect(e.Series).To(BeNil(), "%s: it is not told again", e.Reason)
-			env.Expect(e.Reason).To(BeElementOf(v1alpha1.ReasonReportScheduled, v1alpha1.ReasonReportMade), "%s: nothing is wrong", e.Note)
+			env.Expect(e.Reason).To(BeElementOf(v1beta1.ReasonReportScheduled, v1beta1.ReasonReportMade), "%s: nothing is wrong", e.Note)
 		}
 	}
 	env.Expect(slices.Collect(maps.Values(told))).To(HaveEach(1), "no event comes twice: %v", told)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -118,7 +118,7 @@ func (env *environment) describeUnread(b *strings.Builder) error {
 }
 
 func (env *environment) describeStatuses(b *strings.Builder) error {
-	jobs := &v1alpha1.ElasticTrainingJobList{}
+	jobs := &v1beta1.ElasticTrainingJobList{}
 	err := env.Client.List(env.t.Context(), jobs, client.InNamespace(env.Namespace))
 	for i := range jobs.Items {
 		err = errors.Join(err, write(b, "ElasticTrainingJob "+jobs.Items[i].Name, env.comparable(jobs.Items[i].Status)))
@@ -135,7 +135,7 @@ func write(b *strings.Builder, title string, of any) error {
 
 // describeTeams tells what profiles and their Queues say, and what holds room for them.
 func (env *environment) describeTeams(b *strings.Builder) error {
-	profiles, queues := &v1alpha1.ResourceQuotaProfileList{}, &schedulingv1beta1.QueueList{}
+	profiles, queues := &v1beta1.ResourceQuotaProfileList{}, &schedulingv1beta1.QueueList{}
 	pods, groups := &corev1.PodList{}, &schedulingv1beta1.PodGroupList{}
 	err := errors.Join(env.Client.List(env.t.Context(), profiles), env.Client.List(env.t.Context(), queues),
 		env.Client.List(env.t.Context(), pods, env.rooms()...), env.Client.List(env.t.Context(), groups, env.rooms()...))
@@ -156,7 +156,7 @@ func (env *environment) describeTeams(b *strings.Builder) error {
 
 // lasting is a status without times, and without what is looked at once a minute only; and without figures of what is used, which
 // are held back for long, outside of the full grid.
-func lasting(st v1alpha1.ResourceQuotaProfileStatus) v1alpha1.ResourceQuotaProfileStatus {
+func lasting(st v1beta1.ResourceQuotaProfileStatus) v1beta1.ResourceQuotaProfileStatus {
 	st = *st.DeepCopy()
 	st.Available = nil
 	if !fullGrid {
@@ -177,7 +177,7 @@ func lasting(st v1alpha1.ResourceQuotaProfileStatus) v1alpha1.ResourceQuotaProfi
 
 // comparable is a status as it compares to that of another run. An operator that was away may have missed why workers were
 // evicted, and says so; one that was there has no excuse.
-func (env *environment) comparable(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobStatus {
+func (env *environment) comparable(st v1beta1.ElasticTrainingJobStatus) v1beta1.ElasticTrainingJobStatus {
 	st = timeless(st)
 	if env.missed() && st.Elasticity != nil && st.Elasticity.LastEvictionReason == "Unseen" {
 		st.Elasticity.LastEvictionReason = corev1.PodReasonPreemptionByScheduler
@@ -186,7 +186,7 @@ func (env *environment) comparable(st v1alpha1.ElasticTrainingJobStatus) v1alpha
 }
 
 // timeless is a status without what differs between two runs: times, UIDs, how long the job waited, and who is before it.
-func timeless(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobStatus {
+func timeless(st v1beta1.ElasticTrainingJobStatus) v1beta1.ElasticTrainingJobStatus {
 	st = *st.DeepCopy()
 	st.Message = placeInLine.ReplaceAllString(st.Message, "")
 	for _, t := range []*metav1.Time{st.StartTime, st.RunningSince, st.BelowMinSince, st.MasterCompletionTime, st.CompletionTime} {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -113,9 +113,9 @@ var (
 		setup:  func(env *environment) { env.runs(3) },
 		action: func(env *environment) { env.Succeed(jobName, 0) },
 		sequel: func(env *environment) {
-			env.Eventually(env.Fetch(jobName)).Should(testutil.HaveReason(v1alpha1.ReasonCompleting), "the job awaits the others")
+			env.Eventually(env.Fetch(jobName)).Should(testutil.HaveReason(v1beta1.ReasonCompleting), "the job awaits the others")
 			env.SucceedAll(jobName)
-			env.Eventually(env.Fetch(jobName)).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "the job succeeds")
+			env.Eventually(env.Fetch(jobName)).Should(testutil.HavePhase(v1beta1.PhaseSucceeded), "the job succeeds")
 		},
 	})
 	scaling = tell(story{
@@ -134,7 +134,7 @@ var (
 		setup:  func(env *environment) { env.runs(4) },
 		action: func(env *environment) { env.suspend(true) },
 		sequel: func(env *environment) {
-			env.Eventually(env.Fetch(jobName)).Should(testutil.HaveReason(v1alpha1.ReasonSuspended), "the job holds nothing")
+			env.Eventually(env.Fetch(jobName)).Should(testutil.HaveReason(v1beta1.ReasonSuspended), "the job holds nothing")
 			env.suspend(false)
 			env.trains(4, "the job goes on")
 		},
@@ -149,7 +149,7 @@ var (
 		},
 		sequel: func(env *environment) {
 			env.Eventually(env.Fetch(importantName)).Should(testutil.Train(4), "the important job runs")
-			env.Eventually(env.Fetch(jobName)).Should(testutil.HaveReason(v1alpha1.ReasonPreempted), "the job holds nothing")
+			env.Eventually(env.Fetch(jobName)).Should(testutil.HaveReason(v1beta1.ReasonPreempted), "the job holds nothing")
 			env.DeleteJob(importantName)
 			env.trains(4, "the job goes on")
 		},
@@ -172,7 +172,7 @@ var (
 const cooldown = 5 * time.Second
 
 // submit creates the job of the story, for at least 2 workers.
-func (env *environment) submit(maximum int32, changes ...func(*v1alpha1.ElasticTrainingJob)) {
+func (env *environment) submit(maximum int32, changes ...func(*v1beta1.ElasticTrainingJob)) {
 	b := env.Job(jobName).Range(2, maximum).Cooldown(cooldown)
 	for _, change := range changes {
 		b.With(change)
@@ -181,7 +181,7 @@ func (env *environment) submit(maximum int32, changes ...func(*v1alpha1.ElasticT
 }
 
 // runs creates a job for 2 to 4 workers and returns when it is at rest with so many.
-func (env *environment) runs(n int, changes ...func(*v1alpha1.ElasticTrainingJob)) {
+func (env *environment) runs(n int, changes ...func(*v1beta1.ElasticTrainingJob)) {
 	env.submit(4, changes...)
 	env.trains(n, "the job runs before the story begins")
 }
@@ -192,9 +192,9 @@ func (env *environment) trains(n int, why string) {
 }
 
 // upToDate tells whether a job's status speaks of its spec, and of growth that has settled.
-func upToDate(job *v1alpha1.ElasticTrainingJob) bool {
+func upToDate(job *v1beta1.ElasticTrainingJob) bool {
 	return job.Status.ObservedGeneration == job.Generation &&
-		testutil.Condition(job, v1alpha1.ConditionFullSize).Reason != v1alpha1.ReasonGrowing
+		testutil.Condition(job, v1beta1.ConditionFullSize).Reason != v1beta1.ReasonGrowing
 }
 
 func (env *environment) scale(maximum int) {
@@ -206,7 +206,7 @@ func (env *environment) suspend(yes bool) {
 }
 
 func (env *environment) patchJob(json string) {
-	env.Patch(&v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: jobName}}, json)
+	env.Patch(&v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: jobName}}, json)
 }
 
 // evictTwo has a gang of two take the place of two surplus workers.
@@ -223,7 +223,7 @@ func loseWorker0(env *environment) {
 
 // growBack has the other job end once it was noticed, and awaits the growth after the cooldown.
 func growBack(env *environment) {
-	env.Eventually(env.Fetch(jobName)).Should(And(testutil.Train(2), testutil.HaveReason(v1alpha1.ReasonCoolingDown)),
+	env.Eventually(env.Fetch(jobName)).Should(And(testutil.Train(2), testutil.HaveReason(v1beta1.ReasonCoolingDown)),
 		"the job goes on with its core")
 	for _, o := range plainGang(env.Namespace) {
 		env.Delete(o)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -48,7 +48,7 @@ func (v view) sifts(info *apirequest.RequestInfo) bool {
 
 // sees tells whether the operator sees an object of a kind that is sifted.
 func (v view) sees(resource string, o *metav1.PartialObjectMetadata) bool {
-	profile := o.Labels[v1alpha1.LabelProfile]
+	profile := o.Labels[v1beta1.LabelProfile]
 	switch resource {
 	case profilesResource, reportsResource:
 		return v.owns(o.Name)

@@ -29,21 +29,23 @@ func TestInstall(t *testing.T) {
 // programs is the folder of operators that the suite builds; empty but in the first process.
 var programs string
 
-// thisVersion is the one that is tested, and previousVersion the one before it.
-var thisVersion, previousVersion version
+// thisVersion is the one that is tested, previousVersion the one before it, and formerVersion has other names of fields.
+var thisVersion, previousVersion, formerVersion version
 
 // Operators are built before any spec begins: compilers would take processors from those that say how long something may take.
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	var err error
 	programs, err = os.MkdirTemp("", "tideline-programs-")
 	Expect(err).NotTo(HaveOccurred(), "there is room for programs")
-	said, err := json.Marshal([]version{build(ctx, programs), {upgrade.Previous(ctx, thisRoot)}})
+	said, err := json.Marshal([]version{
+		build(ctx, programs), {upgrade.Previous(ctx, thisRoot)}, {upgrade.Former(ctx, thisRoot)},
+	})
 	Expect(err).NotTo(HaveOccurred(), "versions are text")
 	return said
 }, func(_ context.Context, said []byte) {
 	var versions []version
 	Expect(json.Unmarshal(said, &versions)).To(Succeed(), "the first process tells of the versions")
-	thisVersion, previousVersion = versions[0], versions[1]
+	thisVersion, previousVersion, formerVersion = versions[0], versions[1], versions[2]
 }, NodeTimeout(15*time.Minute))
 
 var _ = SynchronizedAfterSuite(func() {}, func() {

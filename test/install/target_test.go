@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,6 +70,18 @@ func (t *target) kubectl(ctx context.Context, input []byte, arguments ...string)
 	program, err := cluster.Kubectl(ctx, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred(), "there is a kubectl")
 	output(ctx, []string{"KUBECONFIG=" + t.Kubeconfig}, input, program, arguments...)
+}
+
+// tideline runs a command of this version as an admin, and returns what it prints, whatever its exit code.
+func (t *target) tideline(ctx context.Context, arguments ...string) string {
+	GinkgoHelper()
+	cmd := exec.CommandContext(ctx, thisVersion.Program, arguments...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+t.Kubeconfig)
+	said, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
+		Expect(err).NotTo(HaveOccurred(), "tideline runs")
+	}
+	return string(said)
 }
 
 // apply does with objects of a version what `kubectl apply -k` does, except with the Deployment, for which processes stand. The

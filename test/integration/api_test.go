@@ -20,12 +20,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
 // With webhooks the same holds: webhook_test.go.
-var _ = Describe("The API", func() { keepAPI(newScenario) })
+var _ = Describe("The API", func() {
+	keepAPI(newScenario)
+	offerVersions(newScenario, false)
+})
 
 // keepAPI has the specs of what Kubernetes' own tools and controllers do with Tideline's kinds, for a user with the role edit.
 func keepAPI(scenario func(name string, gpus ...int64) *testutil.Scenario) {
@@ -44,7 +47,7 @@ func keepAPI(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "a"},
 			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 				ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{
-					APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticTrainingJobKind, Name: "a",
+					APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.ElasticTrainingJobKind, Name: "a",
 				},
 				MinReplicas: ptr.To[int32](6), MaxReplicas: 7,
 			},
@@ -55,7 +58,7 @@ func keepAPI(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 
 	It("lets kubectl scale set how many pods a merge has at least, within its maximum", func() {
 		s := scenario("scale-merge")
-		suspended := mergeOf(s).Pods(1, 4).With(func(spec *v1alpha1.MergeJobSpec) { spec.Suspend = true }).Obj()
+		suspended := mergeOf(s).Pods(1, 4).With(func(spec *v1beta1.MergeJobSpec) { spec.Suspend = true }).Obj()
 		Expect(as(s, engineer, "edit").Create(s.Context(), suspended)).To(Succeed(), "a user submits a merge")
 		kubectl(s, "scale", "mergejob/a", "--replicas=3")
 		Expect(s.ReadMerge("a").Spec).To(And(HaveField("MinReplicas", int32(3)), HaveField("MaxReplicas", int32(4))))
@@ -69,7 +72,7 @@ func keepAPI(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 		Expect(hers.Create(s.Context(), s.Job("a").Range(2, 8).Cooldown(time.Hour).Obj())).To(Succeed(), "a user submits A")
 		Eventually(s.Fetch("a")).Should(testutil.Train(4), "the cluster is full")
 		budget := func(name string, spec policyv1.PodDisruptionBudgetSpec) *policyv1.PodDisruptionBudget {
-			spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelJob: "a"}}
+			spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1.LabelJob: "a"}}
 			return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, Spec: spec}
 		}
 		some := budget("some", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(1))})
@@ -110,7 +113,7 @@ func keepAPI(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 		Expect(change(`{"spec":{"framework":{"nprocPerNode":null}}}`)).To(Succeed(), "and left out again")
 
 		Expect(change(suspend)).To(Succeed(), "the user suspends it")
-		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1alpha1.PhaseSuspended))
+		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1beta1.PhaseSuspended))
 		Eventually(s.Remains).Should(ConsistOf("ElasticTrainingJob a", "Service a-workers"), "nothing runs")
 		Eventually(func() error {
 			return change(`{"spec":{"suspend":false,"tier":"small-traffic","framework":{"nprocPerNode":2},` +
@@ -263,11 +266,11 @@ func sampleOf(name, namespace string) *unstructured.Unstructured {
 	o.SetName(namespace)
 	spec, _ := o.Object["spec"].(map[string]any)
 	switch o.GetKind() {
-	case v1alpha1.ResourceQuotaProfileKind:
+	case v1beta1.ResourceQuotaProfileKind:
 		delete(spec["queue"].(map[string]any), "weight") //nolint:forcetypeassert // a sample of ours
 		spec["namespaceSelector"] = map[string]any{"matchLabels": map[string]any{testutil.TeamLabel: namespace}}
 		o.SetNamespace("")
-	case v1alpha1.CostReportKind:
+	case v1beta1.CostReportKind:
 		spec["suspend"] = true
 		o.SetNamespace("")
 	default:

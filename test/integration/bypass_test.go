@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/integration/badinput"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -42,12 +42,12 @@ var _ = Describe("An object that bypassed validation", Ordered, ContinueOnFailur
 
 	for i, c := range cases {
 		It("scenario 14: stalls in the words of admission: "+c.What, func(ctx SpecContext) {
-			jobs := &v1alpha1.ElasticTrainingJobList{}
-			Eventually(func(g Gomega) *v1alpha1.ElasticTrainingJob {
+			jobs := &v1beta1.ElasticTrainingJobList{}
+			Eventually(func(g Gomega) *v1beta1.ElasticTrainingJob {
 				g.Expect(in.Client.List(ctx, jobs, client.InNamespace(namespace(i)))).To(Succeed(), "jobs are read")
 				g.Expect(jobs.Items).To(HaveLen(1), "the job is there")
 				return &jobs.Items[0]
-			}).Should(testutil.BeStalled(v1alpha1.ReasonInvalidSpec), "the job says so")
+			}).Should(testutil.BeStalled(v1beta1.ReasonInvalidSpec), "the job says so")
 			Expect(jobs.Items[0].Status.Message).To(Equal(c.Stalled()), "in the words of admission")
 		})
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/webhook"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -55,8 +55,8 @@ func keepSecrets(in *testutil.Installation, s *testutil.Scenario, metrics string
 		},
 	)
 	grant(s, "ssh-keys")
-	s.Submit(s.Job("trains").Range(1, 2).Template(secretive).With(func(job *v1alpha1.ElasticTrainingJob) {
-		job.Spec.Framework.Type, job.Spec.Framework.SSH = v1alpha1.FrameworkCustom, v1alpha1.SSHKeyPair
+	s.Submit(s.Job("trains").Range(1, 2).Template(secretive).With(func(job *v1beta1.ElasticTrainingJob) {
+		job.Spec.Framework.Type, job.Spec.Framework.SSH = v1beta1.FrameworkCustom, v1beta1.SSHKeyPair
 	}))
 	// The variable that the API server does not take stands beside the one that is secret.
 	s.Submit(s.Job("refused").Template(secretive).Template(func(t *corev1.PodTemplateSpec) {
@@ -65,7 +65,7 @@ func keepSecrets(in *testutil.Installation, s *testutil.Scenario, metrics string
 	Expect(s.Client.Create(s.Context(), s.Job("unknown").Tier("platinum").Template(secretive).Obj())).NotTo(Succeed(),
 		"a webhook refuses it")
 	Eventually(s.Fetch("trains")).Should(testutil.Train(2), "one trains")
-	Eventually(s.Fetch("refused")).Should(testutil.BeStalled(v1alpha1.ReasonRejected), "one is refused")
+	Eventually(s.Fetch("refused")).Should(testutil.BeStalled(v1beta1.ReasonRejected), "one is refused")
 	s.Fail("trains", 1, 3, "out of luck")
 	Eventually(s.Fetch("trains")).Should(testutil.HaveRestarts(1), "a worker is lost")
 	Eventually(s.Fetch("trains")).Should(testutil.Train(2), "and all have begun anew")
@@ -148,7 +148,7 @@ func whatIsSaid(in *testutil.Installation, s *testutil.Scenario, metrics string)
 		said[what] += string(written)
 	}
 	events, plain, maps := &eventsv1.EventList{}, &corev1.EventList{}, &corev1.ConfigMapList{}
-	jobs := &v1alpha1.ElasticTrainingJobList{}
+	jobs := &v1beta1.ElasticTrainingJobList{}
 	for what, list := range map[string]client.ObjectList{
 		"events": events, "events of the core group": plain, "ConfigMaps": maps, "jobs": jobs,
 	} {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
@@ -53,7 +53,7 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 		unharmed := trainsOn(s)
 		gates(s)
 		s.Submit(urgent(s, "gated"))
-		Eventually(s.Fetch("gated")).Should(testutil.HaveReason(v1alpha1.ReasonSchedulingGated), "it says what holds it")
+		Eventually(s.Fetch("gated")).Should(testutil.HaveReason(v1beta1.ReasonSchedulingGated), "it says what holds it")
 		Expect(s.Read("gated").Status.Message).To(ContainSubstring("the scheduling gate example.com/later"), "by name")
 		unharmed()
 	})
@@ -78,8 +78,8 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 	It("scenario 17c: a core worker has completed, and the other runs on", func() {
 		s := newScenario("s17c", 4)
 		unharmed := trainsOn(s)
-		s.Submit(urgent(s, "done").With(func(j *v1alpha1.ElasticTrainingJob) {
-			j.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
+		s.Submit(urgent(s, "done").With(func(j *v1beta1.ElasticTrainingJob) {
+			j.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: "0-"}}
 		}))
 		Eventually(s.Fetch("done")).Should(testutil.Train(2), "it trains beside the other")
 		s.Succeed("done", 1)
@@ -90,17 +90,17 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 	It("scenario 17d: its next attempt is in a back-off", suite.Long, func() {
 		s := newScenario("s17d", 4)
 		unharmed := trainsOn(s)
-		s.Submit(urgent(s, "fails").Starvation(0).With(func(j *v1alpha1.ElasticTrainingJob) {
-			j.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{
-				Action: v1alpha1.ActionRestartJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed},
+		s.Submit(urgent(s, "fails").Starvation(0).With(func(j *v1beta1.ElasticTrainingJob) {
+			j.Spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{{
+				Action: v1beta1.ActionRestartJob, OnEvents: []v1beta1.FailureEvent{v1beta1.OnPodFailed},
 			}}}
 		}))
 		Eventually(s.Fetch("fails")).Should(testutil.Train(2), "it trains beside the other")
 		s.Fail("fails", 1, 1, "out of luck")
-		Eventually(s.Fetch("fails")).Should(testutil.HaveReason(v1alpha1.ReasonBackOff), "it waits for its back-off")
+		Eventually(s.Fetch("fails")).Should(testutil.HaveReason(v1beta1.ReasonBackOff), "it waits for its back-off")
 		s.Submit(s.Job("filler").Range(2, 2))
 		Eventually(s.Fetch("filler")).WithTimeout(5*time.Second).Should(testutil.Train(2), "another job uses the room meanwhile")
-		Expect(s.Read("fails")).To(testutil.HaveReason(v1alpha1.ReasonBackOff), "it still waits")
+		Expect(s.Read("fails")).To(testutil.HaveReason(v1beta1.ReasonBackOff), "it still waits")
 		Expect(s.Read("filler").Status.Preemption).To(BeNil(), "and no job is stopped for it")
 		Eventually(s.Fetch("fails")).Should(testutil.Train(2), "the back-off over, it gets its room")
 		Expect(s.Read("filler").Status.Preemption.By.String()).To(Equal(s.Namespace+"/fails"), "from the youngest")
@@ -115,7 +115,7 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 		s.Submit(urgent(s, "late").Starvation(10 * time.Second))
 		Eventually(s.Workers("late", testutil.Waiting)).Should(HaveLen(2), "its pods wait in the Queue")
 		closeQueue(s, queue)
-		Eventually(s.Fetch("late")).Should(testutil.HaveReason(v1alpha1.ReasonQueueClosed), "it says so")
+		Eventually(s.Fetch("late")).Should(testutil.HaveReason(v1beta1.ReasonQueueClosed), "it says so")
 		Consistently(s.Fetch("victim")).WithTimeout(10*time.Second).Should(HaveField("Status.Preemption", BeNil()), "it has starved")
 		unharmed()
 	})
@@ -242,9 +242,9 @@ var _ = Describe("A promise has an end", Ordered, func() {
 		group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "ghost"}}
 		s.Patch(group, `{"spec":{"minTaskMember":{"nobody":1}}}`)
 
-		Eventually(s.Fetch("victim")).Should(testutil.HaveReason(v1alpha1.ReasonPreempted), "the job stops for it")
+		Eventually(s.Fetch("victim")).Should(testutil.HaveReason(v1beta1.ReasonPreempted), "the job stops for it")
 		Eventually(s.Fetch("ghost")).WithTimeout(inTime+10*time.Second).Should(
-			testutil.HaveReason(v1alpha1.ReasonNotPlaced), "it is not placed in time")
+			testutil.HaveReason(v1beta1.ReasonNotPlaced), "it is not placed in time")
 		Eventually(s.Fetch("victim")).Should(testutil.Train(2), "the job goes on by itself")
 		left := s.Read("victim").Status.LeftInVain
 		Expect(left).To(HaveField("For.String()", s.Namespace+"/ghost"), "its status says for whom it stopped in vain")
@@ -255,7 +255,7 @@ var _ = Describe("A promise has an end", Ordered, func() {
 		s.Patch(group, `{"spec":{"minTaskMember":null}}`)
 		s.DeleteWorker("ghost", 1)
 		Eventually(s.Fetch("ghost")).Should(testutil.Train(2), "with another pod it claims room again, and gets it")
-		Eventually(s.Fetch("victim")).Should(testutil.HaveReason(v1alpha1.ReasonPreempted), "from the same job")
+		Eventually(s.Fetch("victim")).Should(testutil.HaveReason(v1beta1.ReasonPreempted), "from the same job")
 		s.DeleteJob("ghost")
 		Eventually(s.Fetch("victim")).Should(testutil.Train(2), "which goes on afterwards")
 	})

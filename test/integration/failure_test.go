@@ -8,14 +8,14 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
 var _ = Describe("Failures", func() {
 	It("scenario 8: the fourth failure fails a job with a budget of three, although every pod was new", mainWay, func() {
 		s := newScenario("s8", 2)
-		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Restarts.Max = ptr.To[int32](3) }))
+		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1beta1.ElasticTrainingJob) { a.Spec.Restarts.Max = ptr.To[int32](3) }))
 		for n := range 3 {
 			Eventually(s.Fetch("a")).Should(And(testutil.Train(2), testutil.HaveRestarts(n)), "A trains")
 			before := s.Worker("a", n%2).UID
@@ -25,8 +25,8 @@ var _ = Describe("Failures", func() {
 		}
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
 		s.Fail("a", 1, 1, "the last")
-		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(v1alpha1.PhaseFailed),
-			testutil.BeStalled(v1alpha1.ReasonTooManyRestarts)), "the budget is spent")
+		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(v1beta1.PhaseFailed),
+			testutil.BeStalled(v1beta1.ReasonTooManyRestarts)), "the budget is spent")
 		Expect(s.Read("a").Status.Message).To(Equal("4 restarts within 24h0m0s are more than restarts.max (3) allows. " +
 			"The last: worker 1 failed with exit code 1 (Error): the last."))
 	})
@@ -39,8 +39,8 @@ var _ = Describe("Failures", func() {
 			s.Fail("a", 1, 1, "FileNotFoundError: /data/train.csv")
 			Eventually(s.Fetch("a")).Should(testutil.HaveRestarts(n+1), "failure %d is counted", n+1)
 		}
-		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(v1alpha1.PhaseFailed),
-			testutil.BeStalled(v1alpha1.ReasonSameFailureTwice)), "A is given up")
+		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(v1beta1.PhaseFailed),
+			testutil.BeStalled(v1beta1.ReasonSameFailureTwice)), "A is given up")
 		a := s.Read("a")
 		Expect(a.Status.Message).To(HaveSuffix("worker 1 failed with exit code 1 (Error): FileNotFoundError: /data/train.csv."))
 		Expect(a.Status.LastFailure.Message).To(Equal("FileNotFoundError: /data/train.csv"), "the last line is kept")
@@ -62,14 +62,14 @@ var _ = Describe("Failures", func() {
 	})
 
 	DescribeTable("scenario 10: of the rules of a failure policy the first that matches wins", func(
-		phase v1alpha1.JobPhase, actions ...v1alpha1.FailureAction,
+		phase v1beta1.JobPhase, actions ...v1beta1.FailureAction,
 	) {
 		s := newScenario("s10", 2)
-		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) {
-			a.Spec.FailurePolicy = &v1alpha1.FailurePolicy{}
+		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1beta1.ElasticTrainingJob) {
+			a.Spec.FailurePolicy = &v1beta1.FailurePolicy{}
 			for _, action := range actions {
-				a.Spec.FailurePolicy.Rules = append(a.Spec.FailurePolicy.Rules, v1alpha1.FailureRule{
-					Name: string(action), Action: action, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed},
+				a.Spec.FailurePolicy.Rules = append(a.Spec.FailurePolicy.Rules, v1beta1.FailureRule{
+					Name: string(action), Action: action, OnEvents: []v1beta1.FailureEvent{v1beta1.OnPodFailed},
 				})
 			}
 		}))
@@ -77,35 +77,35 @@ var _ = Describe("Failures", func() {
 		s.Fail("a", 1, 1, "no")
 		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(phase), testutil.HaveRestarts(1)), "the first rule decides")
 	},
-		Entry("FailJob first", v1alpha1.PhaseFailed, v1alpha1.ActionFailJob, v1alpha1.ActionRestartWorker),
-		Entry("RestartWorker first", v1alpha1.PhaseRunning, v1alpha1.ActionRestartWorker, v1alpha1.ActionFailJob),
-		Entry("CompleteJob", v1alpha1.PhaseSucceeded, v1alpha1.ActionCompleteJob, v1alpha1.ActionFailJob),
+		Entry("FailJob first", v1beta1.PhaseFailed, v1beta1.ActionFailJob, v1beta1.ActionRestartWorker),
+		Entry("RestartWorker first", v1beta1.PhaseRunning, v1beta1.ActionRestartWorker, v1beta1.ActionFailJob),
+		Entry("CompleteJob", v1beta1.PhaseSucceeded, v1beta1.ActionCompleteJob, v1beta1.ActionFailJob),
 	)
 
-	DescribeTable("scenario 10: exit codes are taken as by training-operator's ExitCode", func(code int, phase v1alpha1.JobPhase) {
+	DescribeTable("scenario 10: exit codes are taken as by training-operator's ExitCode", func(code int, phase v1beta1.JobPhase) {
 		s := newScenario("s10-codes", 2)
-		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) {
-			permanent := &v1alpha1.ExitCodes{Operator: v1alpha1.ExitCodesIn}
+		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1beta1.ElasticTrainingJob) {
+			permanent := &v1beta1.ExitCodes{Operator: v1beta1.ExitCodesIn}
 			for code := int32(1); code < 128; code++ {
 				permanent.Values = append(permanent.Values, code)
 			}
-			a.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
-				{Action: v1alpha1.ActionFailJob, OnExitCodes: permanent},
+			a.Spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{
+				{Action: v1beta1.ActionFailJob, OnExitCodes: permanent},
 			}}
 		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
 		s.Fail("a", 1, code, "ended")
 		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(phase), testutil.HaveRestarts(1)), "the exit code decides")
 	},
-		Entry("1 is permanent", 1, v1alpha1.PhaseFailed),
-		Entry("137 is worth a retry", 137, v1alpha1.PhaseRunning),
+		Entry("1 is permanent", 1, v1beta1.PhaseFailed),
+		Entry("137 is worth a retry", 137, v1beta1.PhaseRunning),
 	)
 
 	It("RestartJob creates every worker anew, as the next attempt", mainWay, func() {
 		s := newScenario("restart-job", 3)
-		s.Submit(s.Job("a").Range(2, 3).With(func(a *v1alpha1.ElasticTrainingJob) {
-			a.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
-				{Action: v1alpha1.ActionRestartJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed}},
+		s.Submit(s.Job("a").Range(2, 3).With(func(a *v1beta1.ElasticTrainingJob) {
+			a.Spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{
+				{Action: v1beta1.ActionRestartJob, OnEvents: []v1beta1.FailureEvent{v1beta1.OnPodFailed}},
 			}}
 		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")
@@ -122,8 +122,8 @@ var _ = Describe("Failures", func() {
 
 	It("scenario 15: without torchrun an eviction restarts the whole gang, and leaves the budget untouched", mainWay, func() {
 		s := newScenario("s15", 3)
-		s.Submit(s.Job("a").Range(2, 3).With(func(a *v1alpha1.ElasticTrainingJob) {
-			a.Spec.Framework.Type, a.Spec.Restarts.Max = v1alpha1.FrameworkCustom, ptr.To[int32](0)
+		s.Submit(s.Job("a").Range(2, 3).With(func(a *v1beta1.ElasticTrainingJob) {
+			a.Spec.Framework.Type, a.Spec.Restarts.Max = v1beta1.FrameworkCustom, ptr.To[int32](0)
 		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")
 		before := s.UIDs("a")
@@ -137,13 +137,13 @@ var _ = Describe("Failures", func() {
 		Eventually(s.Events).WithArguments(s.Read("a")).Should(ContainElement(And(
 			HavePrefix("Restarted: All workers are created again "), ContainSubstring("worker 2 was evicted"))), "and says why")
 		s.Succeed("a", 0)
-		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "worker 0 completes it at once")
+		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1beta1.PhaseSucceeded), "worker 0 completes it at once")
 	})
 
 	It("scenario 15: a failed rank of a gang without torchrun restarts all of it, counted and limited", mainWay, func() {
 		s := newScenario("s15-rank", 3)
-		s.Submit(s.Job("a").Range(2, 3).With(func(a *v1alpha1.ElasticTrainingJob) {
-			a.Spec.Framework.Type, a.Spec.Restarts.Max = v1alpha1.FrameworkCustom, ptr.To[int32](1)
+		s.Submit(s.Job("a").Range(2, 3).With(func(a *v1beta1.ElasticTrainingJob) {
+			a.Spec.Framework.Type, a.Spec.Restarts.Max = v1beta1.FrameworkCustom, ptr.To[int32](1)
 		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")
 		before := s.UIDs("a")
@@ -158,20 +158,20 @@ var _ = Describe("Failures", func() {
 			HavePrefix("Restarted: All workers are created again because framework.type is Custom: worker 1 failed"),
 			ContainSubstring("rank 1 was killed"))), "and says why")
 		s.Fail("a", 0, 1, "rank 0 failed")
-		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(v1alpha1.PhaseFailed),
-			testutil.BeStalled(v1alpha1.ReasonTooManyRestarts)), "the budget of one is spent")
+		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(v1beta1.PhaseFailed),
+			testutil.BeStalled(v1beta1.ReasonTooManyRestarts)), "the budget of one is spent")
 	})
 
 	It("an image that cannot be pulled is said, and is not waited for without end", func() {
 		s := newScenario("image", 2)
-		s.Submit(s.Job("a").Range(2, 2).Manual().With(func(a *v1alpha1.ElasticTrainingJob) {
+		s.Submit(s.Job("a").Range(2, 2).Manual().With(func(a *v1beta1.ElasticTrainingJob) {
 			a.Spec.Deadlines.BelowMinSeconds = ptr.To(int32(severalCycles / time.Second))
 		}))
 		Eventually(s.Workers("a", testutil.Bound)).Should(HaveLen(2), "A is placed")
 		cannotStart(s, "a", 0, "ImagePullBackOff", "no such image")
-		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonImagePullFailed), "A says so")
+		Eventually(s.Fetch("a")).Should(testutil.Wait(v1beta1.ReasonImagePullFailed), "A says so")
 		Expect(s.Read("a").Status.Message).To(HavePrefix("Worker 0 cannot start (ImagePullBackOff: no such image)"))
-		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(v1alpha1.PhaseFailed),
-			testutil.BeStalled(v1alpha1.ReasonBelowMinTimeout)), "and gives up")
+		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(v1beta1.PhaseFailed),
+			testutil.BeStalled(v1beta1.ReasonBelowMinTimeout)), "and gives up")
 	})
 })

@@ -4,7 +4,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/story"
 )
@@ -30,8 +30,8 @@ var _ = Describe("A gang", mainWay, func() {
 		Eventually(shares).Should(ConsistOf(int32(2), int32(3)), "both train, and the fifth slot is used")
 		Consistently(shares).WithTimeout(severalCycles).Should(ConsistOf(int32(2), int32(3)), "nobody takes from the other")
 		for _, job := range []string{"a", "b"} {
-			Expect(s.Read(job)).To(And(testutil.HavePhase(v1alpha1.PhaseRunning), testutil.HaveRestarts(0),
-				testutil.HaveReason(v1alpha1.ReasonWaitingForRoom)), "job %s trains and would grow", job)
+			Expect(s.Read(job)).To(And(testutil.HavePhase(v1beta1.PhaseRunning), testutil.HaveRestarts(0),
+				testutil.HaveReason(v1beta1.ReasonWaitingForRoom)), "job %s trains and would grow", job)
 		}
 	})
 })

@@ -12,7 +12,7 @@ import (
 	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/story"
 	"github.com/tideline-io/tideline/test/testutil/suite"
@@ -22,13 +22,13 @@ var _ = Describe("A running job makes room", func() {
 	// The longest scenario comes first, so that the others run beside it.
 	It("scenario 3 with the default cooldown of 300 s", suite.Long, SpecPriority(1), func() {
 		s := newScenario("s3-default", 8)
-		w := story.Fill(s, s.Job("a").With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Elasticity.Growth.CooldownSeconds = nil }))
+		w := story.Fill(s, s.Job("a").With(func(a *v1beta1.ElasticTrainingJob) { a.Spec.Elasticity.Growth.CooldownSeconds = nil }))
 		Expect(w.Read("a").Spec.Elasticity.Growth.CooldownSeconds).To(HaveValue(BeEquivalentTo(300)), "300 s is the default")
 		w.Submit(w.Job("b").Range(2, 4))
 		Eventually(w.Fetch("b")).Should(testutil.Train(2), "B starts with its minimum")
 		w.Shrinks()
 		w.SucceedAll("b")
-		Eventually(w.Fetch("b")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "B ends long before the cooldown")
+		Eventually(w.Fetch("b")).Should(testutil.HavePhase(v1beta1.PhaseSucceeded), "B ends long before the cooldown")
 		w.GrowsBack(300 * time.Second)
 	})
 
@@ -51,7 +51,7 @@ var _ = Describe("A running job makes room", func() {
 		Eventually(other.Fetch("b")).Should(testutil.Train(2), "B starts with its minimum")
 		w.Shrinks()
 		other.SucceedAll("b")
-		Eventually(other.Fetch("b")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "B ends")
+		Eventually(other.Fetch("b")).Should(testutil.HavePhase(v1beta1.PhaseSucceeded), "B ends")
 		w.GrowsBack(story.Cooldown)
 	})
 
@@ -72,7 +72,7 @@ var _ = Describe("A running job makes room", func() {
 		s := newScenario("s4", 8)
 		w := story.Fill(s, s.Job("a"))
 		s.Submit(s.Job("b").Range(7, 8))
-		Eventually(s.Fetch("b")).Should(testutil.HaveReason(v1alpha1.ReasonUnschedulable), "Volcano finds no room for B")
+		Eventually(s.Fetch("b")).Should(testutil.HaveReason(v1beta1.ReasonUnschedulable), "Volcano finds no room for B")
 		Consistently(s.Workers("a", testutil.Running)).WithTimeout(severalCycles).Should(HaveLen(8), "nobody is evicted in vain")
 		Expect(s.UIDs("a")).To(Equal(w.Before), "every worker of A keeps its pod")
 		Expect(s.Audit.Select(testutil.Doing("delete", "pods"))).To(BeEmpty(), "no pod was deleted")
@@ -85,7 +85,7 @@ var _ = Describe("A running job makes room", func() {
 		before := s.UIDs("a")
 		s.Submit(s.Job("b").Range(1, 1))
 		Eventually(s.Fetch("b")).Should(testutil.Train(1), "B starts")
-		Eventually(s.Fetch("a")).Should(And(testutil.Train(3), testutil.HaveReason(v1alpha1.ReasonCoolingDown)), "A gave way")
+		Eventually(s.Fetch("a")).Should(And(testutil.Train(3), testutil.HaveReason(v1beta1.ReasonCoolingDown)), "A gave way")
 		gone := s.Read("a").Status.Elasticity
 		Expect(gone.Evicted).To(HaveLen(1), "one worker gave way")
 		Expect(s.Read("a")).To(testutil.HaveRestarts(0), "an eviction counts as no restart")
@@ -111,7 +111,7 @@ var _ = Describe("A running job makes room", func() {
 		for _, i := range []int{6, 2, 4} {
 			s.Evict("a", i)
 		}
-		Eventually(s.Fetch("a")).Should(And(testutil.Train(5), testutil.HaveReason(v1alpha1.ReasonCoolingDown)), "three gave way")
+		Eventually(s.Fetch("a")).Should(And(testutil.Train(5), testutil.HaveReason(v1beta1.ReasonCoolingDown)), "three gave way")
 		gone := s.Read("a").Status.Elasticity
 		Expect(gone.Evicted).To(Equal([]int32{2, 4, 6}), "their indices are remembered")
 		Eventually(s.Fetch("a")).Should(testutil.Train(8), "they come back")

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -33,14 +33,14 @@ var _ = Describe("What users write", func() {
 				t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "a $(b); c", Value: hostile}}
 				t.Spec.Containers[0].Args = []string{hostile}
 			}))
-		Eventually(s.Fetch(name)).Should(testutil.HaveReason(v1alpha1.ReasonQueueNotFound), "no queue has such a name")
+		Eventually(s.Fetch(name)).Should(testutil.HaveReason(v1beta1.ReasonQueueNotFound), "no queue has such a name")
 		expectPlain(s, name)
 
 		s.Annotate(schedulingv1beta1.QueueNameAnnotationKey, "default")
 		Eventually(s.Fetch(name)).Should(testutil.Train(2), "pods may have all of it")
 		pod := s.Worker(name, 1)
-		Expect(pod.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationOwner, s.Read(name).Spec.Owner), "as it is")
-		Expect(pod.Labels).To(HaveKeyWithValue(v1alpha1.LabelOwnerHash, MatchRegexp(`^[0-9a-f]{16}$`)), "and to select by")
+		Expect(pod.Annotations).To(HaveKeyWithValue(v1beta1.AnnotationOwner, s.Read(name).Spec.Owner), "as it is")
+		Expect(pod.Labels).To(HaveKeyWithValue(v1beta1.LabelOwnerHash, MatchRegexp(`^[0-9a-f]{16}$`)), "and to select by")
 		Expect(pod.Spec.Hostname).To(HaveLen(63), "the longest host name")
 
 		s.Fail(name, 1, 3, hostile+strings.Repeat("\U0001F4A3", 1000)+"\n"+hostile[:len(hostile)-1]+"the last line")

@@ -7,12 +7,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
 var _ = Describe("Isolated workers", func() {
-	isolated := func(job *v1alpha1.ElasticTrainingJob) { job.Spec.NetworkPolicy = v1alpha1.NetworkPolicyIsolated }
+	isolated := func(job *v1beta1.ElasticTrainingJob) { job.Spec.NetworkPolicy = v1beta1.NetworkPolicyIsolated }
 
 	It("have a policy before the first of them, and jobs that do not ask for it have none", func() {
 		s := newScenario("isolated", 4)
@@ -30,7 +30,7 @@ var _ = Describe("Isolated workers", func() {
 		Expect(have).To(HaveLen(1), "for A alone")
 		policy := &have[0]
 		Expect(metav1.IsControlledBy(policy, s.Read("a"))).To(BeTrue(), "it goes with the job")
-		Expect(policy.Spec.PodSelector.MatchLabels).To(Equal(map[string]string{v1alpha1.LabelJob: "a"}), "it selects A's workers")
+		Expect(policy.Spec.PodSelector.MatchLabels).To(Equal(map[string]string{v1beta1.LabelJob: "a"}), "it selects A's workers")
 
 		writes, err := s.Audit.Select(testutil.ByOperator, testutil.Change)
 		Expect(err).NotTo(HaveOccurred(), "the audit log is read")

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -76,7 +76,7 @@ var _ = Describe("kubectl", func() {
 			"alice@example.com", "2", MatchRegexp(`^\d+$`), "", "", "", "", "All 2 workers ready."),
 			"with their values")
 		Expect(wide[2][8]).To(BeEmpty(), "an owner that nobody named")
-		unchecked := testutil.HaveCondition(v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff)
+		unchecked := testutil.HaveCondition(v1beta1.ConditionOwnerChecked, metav1.ConditionFalse, v1beta1.ReasonWebhooksOff)
 		Expect(s.Read("full")).To(unchecked, "this operator checks no owners, and says so")
 		Expect(kubectl(s, "describe", "etj", "full")).To(MatchRegexp(
 			`Normal\s+Scheduled\s.*The core of 2 workers runs in queue default, \d+s after submission\.`), "events tell the story")

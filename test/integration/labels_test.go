@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -20,13 +20,13 @@ var _ = Describe("Labels of workers", func() {
 			was[i] = s.Worker("a", i).Labels
 		}
 
-		s.Patch(s.Worker("a", 1), fmt.Sprintf(`{"metadata":{"labels":{%q:"gold","team":"ads"}}}`, v1alpha1.LabelPart))
-		Eventually(func() map[string]string { return s.Worker("a", 1).Labels }).Should(HaveKeyWithValue(v1alpha1.LabelPart, "core"),
+		s.Patch(s.Worker("a", 1), fmt.Sprintf(`{"metadata":{"labels":{%q:"gold","team":"ads"}}}`, v1beta1.LabelPart))
+		Eventually(func() map[string]string { return s.Worker("a", 1).Labels }).Should(HaveKeyWithValue(v1beta1.LabelPart, "core"),
 			"the part is put back")
 		Expect(s.Worker("a", 1).Labels).To(HaveKeyWithValue("team", "ads"), "what else the user wrote stays")
 
 		s.Patch(s.Worker("a", 3), fmt.Sprintf(`{"metadata":{"labels":{%q:null,%q:"9-9",%q:"0"}}}`,
-			v1alpha1.LabelJob, v1alpha1.LabelAttempt, v1alpha1.LabelWorkerIndex))
+			v1beta1.LabelJob, v1beta1.LabelAttempt, v1beta1.LabelWorkerIndex))
 		Eventually(func() map[string]string { return s.Worker("a", 3).Labels }).Should(Equal(was[3]), "after a pause, again")
 		Consistently(s.Fetch("a")).WithTimeout(severalCycles).Should(And(testutil.Train(4), testutil.HaveRestarts(0)),
 			"A trains on, and no loss counts")

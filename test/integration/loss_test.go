@@ -5,7 +5,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -47,7 +47,7 @@ var _ = Describe("A lost worker", func() {
 		Eventually(s.Fetch("a")).Should(testutil.Train(4), "A trains")
 		before := s.UIDs("a")
 		s.Fail("a", 1, 137, "CUDA error: an illegal memory access was encountered")
-		Eventually(s.Fetch("a")).Should(And(testutil.HaveReason(v1alpha1.ReasonRecovering), testutil.HaveRestarts(1)),
+		Eventually(s.Fetch("a")).Should(And(testutil.HaveReason(v1beta1.ReasonRecovering), testutil.HaveRestarts(1)),
 			"the loss counts")
 		Expect(s.Read("a").Status.LastFailure).To(And(HaveField("Worker", BeEquivalentTo(1)),
 			HaveField("ExitCode", int32(137)), HaveField("Message", ContainSubstring("illegal memory access"))),

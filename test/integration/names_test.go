@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
@@ -27,13 +27,13 @@ var _ = Describe("A name that is taken", func() {
 		second := s.Read("a")
 		Expect(second.UID).NotTo(Equal(first.UID), "it is another job")
 
-		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonPredecessorLeaving), "the second job waits for the name")
+		Eventually(s.Fetch("a")).Should(testutil.Wait(v1beta1.ReasonPredecessorLeaving), "the second job waits for the name")
 		// Garbage collection decides which of the old objects is in the way first.
 		Expect(s.Read("a").Status.Message).To(MatchRegexp(`(Pod|PodGroup|Service) a\S* belongs to an earlier job`),
 			"and says for which")
 		Eventually(s.Workers("a", ownedBy(second))).Should(Equal([]int{0}), "what can be created is created")
 		kept := s.UIDs("a")[0]
-		Consistently(s.Fetch("a")).WithTimeout(severalCycles).Should(testutil.Wait(v1alpha1.ReasonPredecessorLeaving),
+		Consistently(s.Fetch("a")).WithTimeout(severalCycles).Should(testutil.Wait(v1beta1.ReasonPredecessorLeaving),
 			"an old pod does not count")
 		Expect(metav1.GetControllerOf(s.Worker("a", 1)).UID).To(Equal(first.UID), "it stays the old job's")
 
@@ -50,7 +50,7 @@ var _ = Describe("A name that is taken", func() {
 			taken := makeObject(s.Namespace)
 			s.Create(taken)
 			s.Submit(s.Job("a").Range(2, 2).With(plain)) // which has all kinds of objects
-			Eventually(s.Fetch("a")).Should(testutil.BeStalled(v1alpha1.ReasonNameTaken), "the job says so")
+			Eventually(s.Fetch("a")).Should(testutil.BeStalled(v1beta1.ReasonNameTaken), "the job says so")
 			Expect(s.Read("a").Status.Message).To(And(
 				ContainSubstring(name+" exists and does not belong to this job"),
 				ContainSubstring("The operator has not touched it: delete or rename it"),
@@ -73,7 +73,7 @@ var _ = Describe("A name that is taken", func() {
 
 			s.Delete(taken)
 			Eventually(s.Fetch("a")).WithTimeout(90*time.Second).Should(testutil.Train(2), "the job goes on by itself")
-			Expect(s.Read("a")).NotTo(testutil.BeStalled(v1alpha1.ReasonNameTaken), "nothing is in its way any more")
+			Expect(s.Read("a")).NotTo(testutil.BeStalled(v1beta1.ReasonNameTaken), "nothing is in its way any more")
 		},
 		// Not long: no other spec of this suite has the operator get a Service, and the suite holds it to use every right.
 		Entry("a Service", "services", "Service a-workers", func(namespace string) client.Object {
@@ -108,6 +108,6 @@ func object(namespace, name string) metav1.ObjectMeta {
 }
 
 // ownedBy holds for pods of exactly that job, not of another of the same name.
-func ownedBy(job *v1alpha1.ElasticTrainingJob) func(*corev1.Pod) bool {
+func ownedBy(job *v1beta1.ElasticTrainingJob) func(*corev1.Pod) bool {
 	return func(p *corev1.Pod) bool { return metav1.IsControlledBy(p, job) }
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -40,7 +40,7 @@ var _ = Describe("A node at fault", func() {
 		third := func(p *corev1.Pod) bool { return p.Name == "a-worker-1" && !slices.Contains(nodes, p.Spec.NodeName) }
 		Eventually(s.Workers("a", testutil.Bound, third)).Should(Equal([]int{1}), "the third node is neither of the two")
 		Expect(nodes[0]).NotTo(Equal(nodes[1]), "nor was the second the first")
-		Expect(s.Read("a")).To(And(testutil.HaveRestarts(1), testutil.HaveReason(v1alpha1.ReasonRecovering),
+		Expect(s.Read("a")).To(And(testutil.HaveRestarts(1), testutil.HaveReason(v1beta1.ReasonRecovering),
 			HaveField("Status.Message", ContainSubstring("rejected worker 1 (UnexpectedAdmissionError): Allocate failed"))))
 		Expect(s.Events(s.Read("a"))).To(ContainElement(HavePrefix("NodeRejected: Node " + nodes[1] + " rejected worker 1")))
 		makeReady(s, "a", 1)
@@ -68,7 +68,7 @@ var _ = Describe("A node at fault", func() {
 			err := s.Client.List(s.Context(), list, client.InNamespace(corev1.NamespaceDefault))
 			var notes []string
 			for _, e := range list.Items {
-				if e.Regarding.Kind == "Node" && e.Regarding.Name == bad && e.Reason == v1alpha1.EventNodeSuspected {
+				if e.Regarding.Kind == "Node" && e.Regarding.Name == bad && e.Reason == v1beta1.EventNodeSuspected {
 					notes = append(notes, e.Note)
 				}
 			}
@@ -112,7 +112,7 @@ var _ = Describe("A node at fault", func() {
 		dead := s.Worker("a", 1)
 		silence(s, dead.Spec.NodeName, time.Now())
 		loseNode(s, "a", 1)
-		Eventually(s.Fetch("a")).Should(And(testutil.HaveReason(v1alpha1.ReasonNodeUnreachable), testutil.HaveRestarts(0),
+		Eventually(s.Fetch("a")).Should(And(testutil.HaveReason(v1beta1.ReasonNodeUnreachable), testutil.HaveRestarts(0),
 			HaveField("Status.Message", ContainSubstring(fmt.Sprintf("Node %s has not answered since", dead.Spec.NodeName)))))
 		Expect(s.Worker("a", 1).UID).To(Equal(dead.UID), "its name is taken")
 

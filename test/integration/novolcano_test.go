@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -53,9 +53,9 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 		s.Submit(s.Job("a").Range(1, 2), s.Job("b").Range(2, 2))
 		for _, job := range []string{"a", "b"} {
 			Eventually(s.Fetch(job)).Should(And(
-				testutil.Wait(v1alpha1.ReasonVolcanoMissing),
-				testutil.HaveCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonVolcanoMissing),
-				testutil.HaveCondition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonVolcanoMissing),
+				testutil.Wait(v1beta1.ReasonVolcanoMissing),
+				testutil.HaveCondition(v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonVolcanoMissing),
+				testutil.HaveCondition(v1beta1.ConditionReconciling, metav1.ConditionTrue, v1beta1.ReasonVolcanoMissing),
 			), "job %s says so", job)
 			Expect(s.Read(job).Status.Message).To(Equal("The API server does not serve PodGroup (scheduling.volcano.sh/v1beta1) and "+
 				"Queue (scheduling.volcano.sh/v1beta1). Install Volcano; the job then continues by itself."), "and what to do")
@@ -76,7 +76,7 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 		s := in.NewScenario(GinkgoT(), "watches", 4)
 		s.Annotate(schedulingv1beta1.QueueNameAnnotationKey, "there-is-none")
 		s.Submit(s.Job("a").Range(2, 2))
-		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonQueueNotFound), "the queue is missing")
+		Eventually(s.Fetch("a")).Should(testutil.Wait(v1beta1.ReasonQueueNotFound), "the queue is missing")
 		s.Annotate(schedulingv1beta1.QueueNameAnnotationKey, s.Namespace)
 		Eventually(func() (string, error) {
 			job, err := s.Fetch("a")()
@@ -87,7 +87,7 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 
 		closeQueue(s, queue)
 		s.Submit(s.Job("b").Range(2, 2))
-		Eventually(s.Fetch("b")).Should(testutil.Wait(v1alpha1.ReasonQueueClosed), "the queue is closed")
+		Eventually(s.Fetch("b")).Should(testutil.Wait(v1beta1.ReasonQueueClosed), "the queue is closed")
 		openQueue(s, queue)
 		Eventually(s.Fetch("b")).Should(testutil.Train(2), "the queue's opening is followed")
 	})
@@ -154,7 +154,7 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 			Expect(s.Worker("a", i).Status.QOSClass).To(Equal(corev1.PodQOSGuaranteed), "worker %d is as the tier promises", i)
 		}
 		s.Submit(s.Job("b").Tier("gold"))
-		Eventually(s.Fetch("b")).Should(testutil.BeStalled(v1alpha1.ReasonQoSNotMet), "who does not say how much is needed is refused")
+		Eventually(s.Fetch("b")).Should(testutil.BeStalled(v1beta1.ReasonQoSNotMet), "who does not say how much is needed is refused")
 		Expect(testutil.Get(s, &schedulingv1.PriorityClass{}, before.Name).UID).To(Equal(before.UID), "what was there stays")
 	})
 })

@@ -9,11 +9,10 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -37,10 +36,10 @@ var _ = Describe("What a job consists of", func() {
 					Limits: asks("100m", "1Gi"),
 				}}}, t.Spec.Containers...)
 			}).
-			With(func(job *v1alpha1.ElasticTrainingJob) {
+			With(func(job *v1beta1.ElasticTrainingJob) {
 				port := int32(29500)
 				job.Spec.Framework.Port = &port
-				job.Spec.Framework.Torchrun = &v1alpha1.Torchrun{RdzvConf: []v1alpha1.RdzvConf{{Key: "close_timeout", Value: "40"}}}
+				job.Spec.Framework.Torchrun = &v1beta1.Torchrun{RdzvConf: []v1beta1.RdzvConf{{Key: "close_timeout", Value: "40"}}}
 			})
 	}
 
@@ -75,7 +74,7 @@ var _ = Describe("What a job consists of", func() {
 				"tideline.io/job": "a", "tideline.io/worker-index": strconv.Itoa(i), "tideline.io/part": role,
 				"tideline.io/attempt": a.Status.Attempt.ID(), "tideline.io/task": "a", "team": "ads",
 			}), "labels of worker %d", i)
-			Expect(pod.OwnerReferences).To(ConsistOf(*metav1.NewControllerRef(a, v1alpha1.GroupVersion.WithKind("ElasticTrainingJob"))),
+			Expect(pod.OwnerReferences).To(ConsistOf(v1beta1.ControllerReference(a, "ElasticTrainingJob")),
 				"the job controls worker %d", i)
 			Expect(pod.Spec).To(And(
 				HaveField("SchedulerName", "volcano"), HaveField("PriorityClassName", class),
@@ -93,7 +92,7 @@ var _ = Describe("What a job consists of", func() {
 		s := newScenario("groups", 6)
 		s.Submit(elaborate(s))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")
-		owner := ConsistOf(*metav1.NewControllerRef(s.Read("a"), v1alpha1.GroupVersion.WithKind("ElasticTrainingJob")))
+		owner := ConsistOf(v1beta1.ControllerReference(s.Read("a"), "ElasticTrainingJob"))
 
 		core := testutil.Get(s, &schedulingv1beta1.PodGroup{}, "a")
 		Expect(core.OwnerReferences).To(owner, "the job controls the core's group")
@@ -154,7 +153,7 @@ var _ = Describe("What a job consists of", func() {
 })
 
 // environment is what the container trainer of worker i gets: the user's variables, then torchrun's.
-func environment(a *v1alpha1.ElasticTrainingJob, i int) []corev1.EnvVar {
+func environment(a *v1beta1.ElasticTrainingJob, i int) []corev1.EnvVar {
 	host := func(i int) string { return fmt.Sprintf("a-worker-%d.a-workers.%s.svc", i, a.Namespace) }
 	isHost := 0
 	if i == 0 {

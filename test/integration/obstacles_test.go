@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -25,8 +25,8 @@ var _ = Describe("A job says what is in its way, and goes on by itself when it i
 		s := newScenario("queue", 2)
 		s.Annotate(schedulingv1beta1.QueueNameAnnotationKey, s.Namespace)
 		s.Submit(s.Job("a").Range(2, 2))
-		Eventually(s.Fetch("a")).Should(And(testutil.Wait(v1alpha1.ReasonQueueNotFound), testutil.HaveCondition(
-			v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonQueueNotFound)), "it says so")
+		Eventually(s.Fetch("a")).Should(And(testutil.Wait(v1beta1.ReasonQueueNotFound), testutil.HaveCondition(
+			v1beta1.ConditionReconciling, metav1.ConditionTrue, v1beta1.ReasonQueueNotFound)), "it says so")
 		Expect(s.Read("a").Status.Message).To(Equal(`Volcano Queue "`+s.Namespace+`" does not exist. Create it, or change annotation `+
 			`scheduling.volcano.sh/queue-name of namespace `+s.Namespace+`.`), "and what to do")
 		Expect(s.Remains()).To(ConsistOf("ElasticTrainingJob a"), "nothing is created meanwhile")
@@ -39,7 +39,7 @@ var _ = Describe("A job says what is in its way, and goes on by itself when it i
 		s := newScenario("annotation", 2)
 		s.Annotate(schedulingv1beta1.QueueNameAnnotationKey, "there-is-none")
 		s.Submit(s.Job("a").Range(2, 2))
-		Eventually(s.Fetch("a")).Should(testutil.HaveReason(v1alpha1.ReasonQueueNotFound), "it says so")
+		Eventually(s.Fetch("a")).Should(testutil.HaveReason(v1beta1.ReasonQueueNotFound), "it says so")
 		s.Annotate(schedulingv1beta1.QueueNameAnnotationKey, "default")
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "it goes on")
 		Expect(s.Read("a").Status.Queue).To(Equal("default"), "in the queue that is named now")
@@ -61,7 +61,7 @@ var _ = Describe("A job says what is in its way, and goes on by itself when it i
 		before := s.UIDs("early")
 		closeQueue(s, queue)
 		s.Submit(s.Job("late").Range(2, 2))
-		Eventually(s.Fetch("late")).Should(testutil.HaveReason(v1alpha1.ReasonQueueClosed), "the next one says so")
+		Eventually(s.Fetch("late")).Should(testutil.HaveReason(v1beta1.ReasonQueueClosed), "the next one says so")
 		Expect(s.Read("late").Status.Message).To(ContainSubstring(`Volcano Queue "`+queue.Name+`" is not open (its state is Clos`),
 			"with the state")
 		Consistently(s.Workers("late")).WithTimeout(severalCycles).Should(BeEmpty(), "nothing is created meanwhile")
@@ -77,14 +77,14 @@ var _ = Describe("A job says what is in its way, and goes on by itself when it i
 		const tier = "small-traffic"
 		core, surplus := takeAway(s, "tideline-"+tier), takeAway(s, "tideline-"+tier+"-surplus")
 		s.Submit(s.Job("a").Range(2, 4).Tier(tier))
-		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonPriorityClassMissing), "it says so")
+		Eventually(s.Fetch("a")).Should(testutil.Wait(v1beta1.ReasonPriorityClassMissing), "it says so")
 		Expect(s.Read("a").Status.Message).To(And(ContainSubstring("tideline-"+tier), ContainSubstring("`tideline doctor` prints")),
 			"and what to do")
 
 		s.Create(core)
 		Eventually(s.Fetch("a")).WithTimeout(lookedAtAgain).Should(And(
-			testutil.Train(2), testutil.HaveReason(v1alpha1.ReasonPriorityClassMissing),
-			testutil.HaveCondition(v1alpha1.ConditionFullSize, metav1.ConditionFalse, v1alpha1.ReasonPriorityClassMissing),
+			testutil.Train(2), testutil.HaveReason(v1beta1.ReasonPriorityClassMissing),
+			testutil.HaveCondition(v1beta1.ConditionFullSize, metav1.ConditionFalse, v1beta1.ReasonPriorityClassMissing),
 		), "the core goes on")
 		s.Create(surplus)
 		Eventually(s.Fetch("a")).WithTimeout(lookedAtAgain).Should(testutil.Train(4), "the job grows")
@@ -101,7 +101,7 @@ var _ = Describe("A job says what is in its way, and goes on by itself when it i
 			return quota.Status.Hard, s.Client.Get(s.Context(), client.ObjectKeyFromObject(quota), quota)
 		}).Should(HaveKey(corev1.ResourceName("pods")), "the quota is in force")
 		s.Submit(s.Job("a").Range(2, 2))
-		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonQuotaExceeded), "it says so")
+		Eventually(s.Fetch("a")).Should(testutil.Wait(v1beta1.ReasonQuotaExceeded), "it says so")
 		Expect(s.Read("a").Status.Message).To(And(
 			ContainSubstring("create pod a-worker-1"), ContainSubstring("Raise the ResourceQuota"),
 			ContainSubstring("exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1"),

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -21,7 +21,7 @@ var _ = Describe("The API server is spared", Serial, func() {
 	until := func(s *testutil.Scenario, workers int) map[string]int {
 		GinkgoHelper()
 		Eventually(s.Workers("a")).Should(HaveLen(workers), "every worker was created")
-		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1alpha1.PhaseRunning), "the core runs")
+		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1beta1.PhaseRunning), "the core runs")
 		return writes(s)
 	}
 
@@ -95,14 +95,14 @@ var _ = Describe("The API server is spared", Serial, func() {
 // sighting is a job's status as it was seen at some time.
 type sighting struct {
 	At     time.Time
-	Status v1alpha1.ElasticTrainingJobStatus
+	Status v1beta1.ElasticTrainingJobStatus
 }
 
 // record watches a job, which need not exist yet, until the test ends. The function returned lists every state that the job was
 // seen in so far.
 func record(s *testutil.Scenario, job string) func() []sighting {
 	GinkgoHelper()
-	watch, err := s.Client.Watch(s.Context(), &v1alpha1.ElasticTrainingJobList{}, client.InNamespace(s.Namespace),
+	watch, err := s.Client.Watch(s.Context(), &v1beta1.ElasticTrainingJobList{}, client.InNamespace(s.Namespace),
 		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", job)})
 	Expect(err).NotTo(HaveOccurred(), "job %s is watched", job)
 	DeferCleanup(watch.Stop)
@@ -110,7 +110,7 @@ func record(s *testutil.Scenario, job string) func() []sighting {
 	var seen []sighting
 	go func() {
 		for event := range watch.ResultChan() {
-			if o, ok := event.Object.(*v1alpha1.ElasticTrainingJob); ok {
+			if o, ok := event.Object.(*v1beta1.ElasticTrainingJob); ok {
 				mu.Lock()
 				seen = append(seen, sighting{time.Now(), o.Status})
 				mu.Unlock()

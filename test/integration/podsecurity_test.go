@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -35,7 +35,7 @@ var _ = Describe("Pod Security of a namespace holds for workers too:", func() {
 			s := newScenario("podsecurity", 2)
 			enforce(s, level)
 			s.Submit(s.Job("a").Range(2, 2).Template(modest).Template(func(t *corev1.PodTemplateSpec) { ask(&t.Spec) }))
-			Eventually(s.Fetch("a")).Should(testutil.BeStalled(v1alpha1.ReasonRejected), "the job says so")
+			Eventually(s.Fetch("a")).Should(testutil.BeStalled(v1beta1.ReasonRejected), "the job says so")
 			Expect(s.Read("a").Status.Message).To(And(HavePrefix("Cannot create pod a-worker-0: "),
 				ContainSubstring(`violates PodSecurity "`+level+`:latest"`), ContainSubstring(says)), "in the words of the admission")
 			Eventually(s.Remains).Should(ConsistOf("ElasticTrainingJob a", "Service a-workers"), "there is no gang without workers")
@@ -61,8 +61,8 @@ var _ = Describe("Pod Security of a namespace holds for workers too:", func() {
 	It("a template that asks for no more trains in the strictest namespace, with everything that Tideline adds", func() {
 		s := newScenario("restricted", 3)
 		enforce(s, "restricted")
-		s.Submit(s.Job("a").Range(1, 2).Template(modest), s.Job("b").Template(modest).With(func(job *v1alpha1.ElasticTrainingJob) {
-			job.Spec.Framework.Type = v1alpha1.FrameworkCustom
+		s.Submit(s.Job("a").Range(1, 2).Template(modest), s.Job("b").Template(modest).With(func(job *v1beta1.ElasticTrainingJob) {
+			job.Spec.Framework.Type = v1beta1.FrameworkCustom
 			job.Spec.Checkpoint.GraceSeconds = ptr.To[int32](5)
 		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "core and surplus run")
@@ -74,14 +74,14 @@ var _ = Describe("Pod Security of a namespace holds for workers too:", func() {
 		enforce(s, "restricted")
 		s.Submit(s.Job("a").Range(1, 2), s.Job("b").Range(1, 1))
 		for _, job := range []string{"a", "b"} {
-			Eventually(s.Fetch(job)).Should(testutil.BeStalled(v1alpha1.ReasonRejected), "%s is refused", job)
+			Eventually(s.Fetch(job)).Should(testutil.BeStalled(v1beta1.ReasonRejected), "%s is refused", job)
 		}
 		s.DeleteJob("b")
 		s.Submit(s.Job("b").Range(1, 1).Template(modest))
 		Eventually(s.Fetch("b")).Should(testutil.Train(1), "with another template it trains")
 		enforce(s, "privileged")
 		Eventually(s.Fetch("a")).WithTimeout(lookedAtAgain).Should(testutil.Train(2), "it goes on")
-		Expect(s.Read("a")).NotTo(testutil.BeStalled(v1alpha1.ReasonRejected), "nothing is in its way any more")
+		Expect(s.Read("a")).NotTo(testutil.BeStalled(v1beta1.ReasonRejected), "nothing is in its way any more")
 		attempts, err := s.Audit.Select(testutil.ByOperator, testutil.Doing("create", "pods"), testutil.Refused)
 		Expect(err).NotTo(HaveOccurred(), "the audit log is read")
 		Expect(len(attempts)).To(BeNumerically("<", int(lookedAtAgain/time.Second)), "it does not ask all the time")

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -27,15 +27,15 @@ var _ = Describe("Whole-gang preemption", func() {
 
 		s.Submit(s.Job("launch").Range(2, 2).Tier("main-traffic").Asks("1", "1Gi").Starvation(2 * time.Second))
 		Eventually(s.Fetch("launch")).Should(testutil.Train(2), "the important job runs")
-		Eventually(s.Fetch("young")).Should(And(testutil.HavePhase(v1alpha1.PhaseSuspended),
-			testutil.HaveReason(v1alpha1.ReasonPreempted), testutil.HaveRestarts(0)), "the youngest was stopped whole")
+		Eventually(s.Fetch("young")).Should(And(testutil.HavePhase(v1beta1.PhaseSuspended),
+			testutil.HaveReason(v1beta1.ReasonPreempted), testutil.HaveRestarts(0)), "the youngest was stopped whole")
 		young := s.Read("young")
 		Expect(young.Status.Preemption.By.String()).To(Equal(s.Namespace+"/launch"), "its status names for whom")
 		Expect(young.Status.Preemption.Tier).To(Equal("main-traffic"), "and of which tier that is")
 		Expect(young.Spec.Suspend).To(BeFalse(), "its spec is its user's")
 		Expect(s.UIDs("old")).To(Equal(before), "nobody else lost a worker")
-		Expect(s.Read("middle")).To(testutil.HavePhase(v1alpha1.PhaseRunning), "nor the job of the other tier")
-		Consistently(s.Fetch("young")).WithTimeout(severalCycles).Should(testutil.HavePhase(v1alpha1.PhaseSuspended), "it waits")
+		Expect(s.Read("middle")).To(testutil.HavePhase(v1beta1.PhaseRunning), "nor the job of the other tier")
+		Consistently(s.Fetch("young")).WithTimeout(severalCycles).Should(testutil.HavePhase(v1beta1.PhaseSuspended), "it waits")
 
 		s.DeleteJob("launch")
 		Eventually(s.Fetch("young")).Should(And(testutil.Train(2), HaveField("Status.Preemption", BeNil())), "it goes on by itself")
@@ -45,10 +45,10 @@ var _ = Describe("Whole-gang preemption", func() {
 
 var _ = Describe("A checkpoint", func() {
 	saving := func(s *testutil.Scenario, grace int32) *testutil.JobBuilder {
-		return s.Job("a").Range(2, 4).With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Checkpoint.GraceSeconds = ptr.To(grace) })
+		return s.Job("a").Range(2, 4).With(func(a *v1beta1.ElasticTrainingJob) { a.Spec.Checkpoint.GraceSeconds = ptr.To(grace) })
 	}
 	asked := func(s *testutil.Scenario) func() string {
-		return func() string { return s.Worker("a", 0).Annotations[v1alpha1.AnnotationCheckpointRequested] }
+		return func() string { return s.Worker("a", 0).Annotations[v1beta1.AnnotationCheckpointRequested] }
 	}
 
 	It("is asked of worker 0 before workers leave on the operator's word, who go once it is acknowledged", func() {
@@ -59,9 +59,9 @@ var _ = Describe("A checkpoint", func() {
 		Eventually(asked(s)).ShouldNot(BeEmpty(), "worker 0 is asked for a checkpoint")
 		Consistently(s.Workers("a", testutil.Running)).WithTimeout(severalCycles).Should(HaveLen(4), "nobody leaves before it is saved")
 		worker := s.Worker("a", 0)
-		worker.Annotations[v1alpha1.AnnotationCheckpointDone] = worker.Annotations[v1alpha1.AnnotationCheckpointRequested]
+		worker.Annotations[v1beta1.AnnotationCheckpointDone] = worker.Annotations[v1beta1.AnnotationCheckpointRequested]
 		Expect(s.Client.Update(s.Context(), worker)).To(Succeed(), "the training saved it")
-		number, err := strconv.ParseInt(worker.Annotations[v1alpha1.AnnotationCheckpointDone], 10, 64)
+		number, err := strconv.ParseInt(worker.Annotations[v1beta1.AnnotationCheckpointDone], 10, 64)
 		Expect(err).NotTo(HaveOccurred(), "the number is one")
 		for _, name := range []string{"a", "a-surplus"} {
 			Eventually(func() map[string]string {
@@ -80,7 +80,7 @@ var _ = Describe("A checkpoint", func() {
 		Eventually(s.Fetch("a")).Should(testutil.Train(4), "A trains")
 		s.Patch(s.Read("a"), suspend)
 		Eventually(asked(s)).ShouldNot(BeEmpty(), "worker 0 is asked for a checkpoint")
-		Eventually(s.Fetch("a")).Should(testutil.HaveReason(v1alpha1.ReasonSuspended), "the job is suspended all the same")
+		Eventually(s.Fetch("a")).Should(testutil.HaveReason(v1beta1.ReasonSuspended), "the job is suspended all the same")
 	})
 
 	It("is asked of worker 0 when Volcano evicts surplus, which trains on for the grace", func() {

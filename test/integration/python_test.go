@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -110,7 +110,7 @@ func account(ctx SpecContext, s *testutil.Scenario, write func(name, content str
 	GinkgoHelper()
 	name := metav1.ObjectMeta{Namespace: s.Namespace, Name: "submits"}
 	robot := &corev1.ServiceAccount{ObjectMeta: name}
-	group := v1alpha1.GroupVersion.Group
+	group := v1beta1.GroupVersion.Group
 	role := &rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{group}, Resources: []string{"elastictrainingjobs"}, Verbs: []string{"create", "get"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},

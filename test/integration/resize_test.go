@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -19,7 +19,7 @@ var _ = Describe("A changed range", func() {
 		s := newScenario("s11", 6)
 		// A long cooldown: what a user asks for does not wait for it.
 		s.Submit(s.Job("a").Range(2, 8).Cooldown(time.Hour))
-		Eventually(s.Fetch("a")).Should(And(testutil.Train(6), testutil.HaveReason(v1alpha1.ReasonWaitingForRoom)), "A fills six slots")
+		Eventually(s.Fetch("a")).Should(And(testutil.Train(6), testutil.HaveReason(v1beta1.ReasonWaitingForRoom)), "A fills six slots")
 		before := s.UIDs("a")
 		waiting, err := s.Workers("a", testutil.Waiting)()
 		Expect(err).NotTo(HaveOccurred(), "pods are read")
@@ -52,15 +52,15 @@ var _ = Describe("A changed range", func() {
 	It("is adopted at once while nothing is placed: a job that found no room is mended", func() {
 		s := newScenario("mended", 2)
 		s.Submit(s.Job("a").Range(4, 4))
-		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonNeverFits), "there is no room for four")
+		Eventually(s.Fetch("a")).Should(testutil.Wait(v1beta1.ReasonNeverFits), "there is no room for four")
 		s.Patch(s.Read("a"), `{"spec":{"minReplicas":2}}`)
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "there is room for two")
 		a := s.Read("a")
 		Expect(a).To(testutil.HaveRestarts(0), "nobody was lost")
-		Expect(a).To(testutil.HaveCondition(v1alpha1.ConditionRangePending, "", ""), "nothing is left to do")
+		Expect(a).To(testutil.HaveCondition(v1beta1.ConditionRangePending, "", ""), "nothing is left to do")
 		Eventually(s.Workers("a")).Should(Equal([]int{0, 1, 2, 3}), "the others would join")
 		for i := range 4 {
-			Expect(s.Worker("a", i).Labels).To(HaveKeyWithValue(v1alpha1.LabelAttempt, a.Status.Attempt.ID()), "worker %d", i)
+			Expect(s.Worker("a", i).Labels).To(HaveKeyWithValue(v1beta1.LabelAttempt, a.Status.Attempt.ID()), "worker %d", i)
 			Expect(s.Worker("a", i).Spec.Containers[0].Env).To(
 				ContainElement(corev1.EnvVar{Name: "PET_NNODES", Value: "2:4"}), "worker %d reads the new range", i)
 		}
@@ -72,12 +72,12 @@ var _ = Describe("A changed range", func() {
 		Eventually(s.Fetch("a")).Should(testutil.Train(4), "A trains")
 		s.Patch(s.Read("a"), `{"spec":{"maxReplicas":6}}`)
 		Eventually(s.Fetch("a")).Should(
-			testutil.HaveCondition(v1alpha1.ConditionRangePending, metav1.ConditionTrue, v1alpha1.ReasonNextAttempt), "it waits")
-		Expect(testutil.Condition(s.Read("a"), v1alpha1.ConditionRangePending).Message).To(
+			testutil.HaveCondition(v1beta1.ConditionRangePending, metav1.ConditionTrue, v1beta1.ReasonNextAttempt), "it waits")
+		Expect(testutil.Condition(s.Read("a"), v1beta1.ConditionRangePending).Message).To(
 			And(ContainSubstring("were started for 2..4"), ContainSubstring("The range of the spec, 2..6,")), "with the figures")
 		Consistently(s.Workers("a")).WithTimeout(severalCycles).Should(HaveLen(4), "torchrun's agents know of no fifth")
 		s.Patch(s.Read("a"), `{"spec":{"maxReplicas":4}}`)
-		Eventually(s.Fetch("a")).Should(testutil.HaveCondition(v1alpha1.ConditionRangePending, "", ""), "nothing waits any more")
+		Eventually(s.Fetch("a")).Should(testutil.HaveCondition(v1beta1.ConditionRangePending, "", ""), "nothing waits any more")
 		Expect(s.Read("a")).To(testutil.HaveRestarts(0), "nobody restarts")
 	})
 })

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -21,15 +21,15 @@ var _ = Describe("Jobs at rest", func() {
 		s.Submit(s.Job("done").Range(2, 2))
 		Eventually(s.Fetch("done")).Should(testutil.Train(2), "one job trains")
 		s.SucceedAll("done")
-		Eventually(s.Fetch("done")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "and has finished")
+		Eventually(s.Fetch("done")).Should(testutil.HavePhase(v1beta1.PhaseSucceeded), "and has finished")
 		s.Submit(s.Job("shrunk").Range(2, 4).Cooldown(time.Second))
 		Eventually(s.Fetch("shrunk")).Should(testutil.Train(4), "one job has surplus")
 		s.Submit(s.Job("full").Range(3, 3))
 		Eventually(s.Fetch("full")).Should(testutil.Train(3), "one job runs full")
-		Eventually(s.Fetch("shrunk")).Should(And(testutil.Train(3), testutil.HaveReason(v1alpha1.ReasonWaitingForRoom)),
+		Eventually(s.Fetch("shrunk")).Should(And(testutil.Train(3), testutil.HaveReason(v1beta1.ReasonWaitingForRoom)),
 			"one job gave way, its cooldown is over, and it waits for room")
 		s.Submit(s.Job("waits").Range(4, 8))
-		Eventually(s.Fetch("waits")).Should(testutil.HaveReason(v1alpha1.ReasonUnschedulable), "one job waits in the queue")
+		Eventually(s.Fetch("waits")).Should(testutil.HaveReason(v1beta1.ReasonUnschedulable), "one job waits in the queue")
 
 		// Status follows within a few seconds; then everything rests.
 		lastWrite := func() (time.Duration, error) {

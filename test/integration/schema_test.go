@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/integration/badinput"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
@@ -73,7 +73,7 @@ type trial struct {
 	// plain is true for workers without torchrun, which have a ConfigMap besides.
 	plain bool
 	// job is the one whose field is changed, and children what it consists of while nothing is changed.
-	job      *v1alpha1.ElasticTrainingJob
+	job      *v1beta1.ElasticTrainingJob
 	children []string
 }
 
@@ -107,9 +107,9 @@ func lasts(b boundary) bool { return b.path == "replicas" }
 
 // begin creates a job of one or two workers.
 func (t *trial) begin() {
-	t.s.Submit(t.s.Job(t.name).Range(1, 2).With(func(job *v1alpha1.ElasticTrainingJob) {
+	t.s.Submit(t.s.Job(t.name).Range(1, 2).With(func(job *v1beta1.ElasticTrainingJob) {
 		if t.plain {
-			job.Spec.Framework.Type = v1alpha1.FrameworkCustom
+			job.Spec.Framework.Type = v1beta1.FrameworkCustom
 		}
 	}))
 	Eventually(t.s.Fetch(t.name)).Should(testutil.Train(2), "%s trains", t.name)
@@ -139,7 +139,7 @@ func (t *trial) change(b boundary) {
 func (t *trial) patch(job string, b boundary, options ...client.PatchOption) error {
 	patch, err := json.Marshal(map[string]any{"spec": b.spec()})
 	Expect(err).NotTo(HaveOccurred(), "%s is well formed", b)
-	o := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: t.s.Namespace, Name: job}}
+	o := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: t.s.Namespace, Name: job}}
 	return t.s.Client.Patch(t.s.Context(), o, client.RawPatch(types.MergePatchType, patch), options...)
 }
 
@@ -149,17 +149,17 @@ func (t *trial) settles(job string, b boundary) {
 }
 
 // outside are reasons of jobs that wait for something outside of them, and say for what.
-var outside = []string{v1alpha1.ReasonUnschedulable, v1alpha1.ReasonNeverFits, v1alpha1.ReasonAPIError}
+var outside = []string{v1beta1.ReasonUnschedulable, v1beta1.ReasonNeverFits, v1beta1.ReasonAPIError}
 
 // settled tells whether the job is where its spec wants it, or says what keeps it from there.
-func settled(job *v1alpha1.ElasticTrainingJob) bool {
+func settled(job *v1beta1.ElasticTrainingJob) bool {
 	st := &job.Status
 	if st.ObservedGeneration != job.Generation || st.Reason == "" || st.Message == "" {
 		return false
 	}
 	is := func(kind string) bool { return testutil.Condition(job, kind).Status == metav1.ConditionTrue }
-	return st.CompletionTime != nil || is(v1alpha1.ConditionStalled) || st.Reason == v1alpha1.ReasonSuspended ||
-		slices.Contains(outside, st.Reason) || (is(v1alpha1.ConditionReady) && is(v1alpha1.ConditionFullSize))
+	return st.CompletionTime != nil || is(v1beta1.ConditionStalled) || st.Reason == v1beta1.ReasonSuspended ||
+		slices.Contains(outside, st.Reason) || (is(v1beta1.ConditionReady) && is(v1beta1.ConditionFullSize))
 }
 
 // revert takes the change back, after which the job consists of what it did before. A job that the change has ended is replaced.
@@ -188,7 +188,7 @@ func (t *trial) create(name string, b boundary) {
 	Expect(err).NotTo(HaveOccurred(), "a job is well formed")
 	o := map[string]any{}
 	Expect(json.Unmarshal(job, &o)).To(Succeed(), "a job is well formed")
-	o["apiVersion"], o["kind"] = v1alpha1.GroupVersion.String(), v1alpha1.ElasticTrainingJobKind
+	o["apiVersion"], o["kind"] = v1beta1.GroupVersion.String(), v1beta1.ElasticTrainingJobKind
 	delete(o, "status")
 	badinput.Merge(o, map[string]any{"spec": b.spec()})
 	changed, err := json.Marshal(o)

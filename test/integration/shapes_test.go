@@ -15,19 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
 // plain has a job train without torchrun.
-func plain(job *v1alpha1.ElasticTrainingJob) { job.Spec.Framework.Type = v1alpha1.FrameworkCustom }
+func plain(job *v1beta1.ElasticTrainingJob) { job.Spec.Framework.Type = v1beta1.FrameworkCustom }
 
 var _ = Describe("Workers of other shapes", func() {
 	It("are told of each other without torchrun, in a ConfigMap that follows who runs", func() {
 		s := newScenario("plain", 3)
-		s.Submit(s.Job("a").Range(2, 3).With(plain).With(func(job *v1alpha1.ElasticTrainingJob) {
-			job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
-				{Action: v1alpha1.ActionRestartWorker, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodEvicted}},
+		s.Submit(s.Job("a").Range(2, 3).With(plain).With(func(job *v1beta1.ElasticTrainingJob) {
+			job.Spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{
+				{Action: v1beta1.ActionRestartWorker, OnEvents: []v1beta1.FailureEvent{v1beta1.OnPodEvicted}},
 			}}
 		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")
@@ -66,8 +66,8 @@ var _ = Describe("Workers of other shapes", func() {
 	It("have a key pair where the operator may create Secrets", func() {
 		s := newScenario("keys", 2)
 		grant(s, "ssh-keys")
-		s.Submit(s.Job("a").Range(2, 2).With(plain).With(func(job *v1alpha1.ElasticTrainingJob) {
-			job.Spec.Framework.SSH = v1alpha1.SSHKeyPair
+		s.Submit(s.Job("a").Range(2, 2).With(plain).With(func(job *v1beta1.ElasticTrainingJob) {
+			job.Spec.Framework.SSH = v1beta1.SSHKeyPair
 		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
 		secret := sshSecret(s, "a")
@@ -84,8 +84,8 @@ var _ = Describe("Workers of other shapes", func() {
 	It("are counted and placed by what worker 0 asks for, and what the others do", func() {
 		s := newScenario("master", 4, 2)
 		s.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Node(0)}}, `{"metadata":{"labels":{"disk":"ssd"}}}`)
-		s.Submit(s.Job("a").Range(3, 3).With(func(job *v1alpha1.ElasticTrainingJob) {
-			job.Spec.Master = &v1alpha1.Master{
+		s.Submit(s.Job("a").Range(3, 3).With(func(job *v1beta1.ElasticTrainingJob) {
+			job.Spec.Master = &v1beta1.Master{
 				Resources:    &corev1.ResourceRequirements{Limits: corev1.ResourceList{testutil.GPUResource: resource.MustParse("4")}},
 				NodeSelector: map[string]string{"disk": "ssd"},
 			}
@@ -102,8 +102,8 @@ var _ = Describe("Workers of other shapes", func() {
 		const workers = 6 // By chance worker 0 would be the first in one of six runs.
 		s := newScenario("first", 1, workers-1)
 		s.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Node(0)}}, `{"metadata":{"labels":{"disk":"ssd"}}}`)
-		s.Submit(s.Job("a").Range(workers, workers).With(func(job *v1alpha1.ElasticTrainingJob) {
-			job.Spec.Master = &v1alpha1.Master{NodeSelector: map[string]string{"disk": "ssd"}}
+		s.Submit(s.Job("a").Range(workers, workers).With(func(job *v1beta1.ElasticTrainingJob) {
+			job.Spec.Master = &v1beta1.Master{NodeSelector: map[string]string{"disk": "ssd"}}
 		}).Template(func(t *corev1.PodTemplateSpec) {
 			t.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
@@ -123,8 +123,8 @@ var _ = Describe("Workers of other shapes", func() {
 			s.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Node(i)}},
 				fmt.Sprintf(`{"metadata":{"labels":{"nvidia.com/gpu.product":%q}}}`, model))
 		}
-		s.Submit(s.Job("a").Range(2, 4).With(func(job *v1alpha1.ElasticTrainingJob) {
-			job.Spec.Accelerator = &v1alpha1.Accelerator{Models: []string{"A100", "H100"}}
+		s.Submit(s.Job("a").Range(2, 4).With(func(job *v1beta1.ElasticTrainingJob) {
+			job.Spec.Accelerator = &v1beta1.Accelerator{Models: []string{"A100", "H100"}}
 		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains on the three of one model")
 		Expect(s.Read("a").Status.Attempt).To(HaveField("Model", "H100"), "and says which")
@@ -152,7 +152,7 @@ var _ = Describe("Workers of other shapes", func() {
 	It("of two jobs with one port on the host's network never share a node as worker 0", func() {
 		s := newScenario("one-port", 2, 2)
 		submit := func(name string) {
-			s.Submit(s.Job(name).Range(1, 1).With(func(job *v1alpha1.ElasticTrainingJob) {
+			s.Submit(s.Job(name).Range(1, 1).With(func(job *v1beta1.ElasticTrainingJob) {
 				job.Spec.Template.Spec.HostNetwork, job.Spec.Framework.Port = true, new(int32(25000))
 			}))
 		}

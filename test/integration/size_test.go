@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil/largest"
 )
 
@@ -18,8 +18,8 @@ const statusLimit = 501_000
 var _ = Describe("The largest status", func() {
 	It("is taken by the API server, and stays small with the record of who set its fields", func() {
 		s := newScenario("size")
-		s.Submit(s.Job("a").Range(1, 4096).With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Suspend = true }))
-		a := &v1alpha1.ElasticTrainingJob{}
+		s.Submit(s.Job("a").Range(1, 4096).With(func(a *v1beta1.ElasticTrainingJob) { a.Spec.Suspend = true }))
+		a := &v1beta1.ElasticTrainingJob{}
 		// It is asked for and not kept, because the operator would write its own over it; and it may do so in between.
 		Eventually(func() error {
 			a = s.Read("a")

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -34,7 +34,7 @@ var _ = Describe("A stolen token of the operator", Ordered, func() {
 		thief = client.NewDryRunClient(as)
 		s.Submit(s.Job("running").Range(1, 1))
 		Eventually(s.Fetch("running")).Should(testutil.Train(1))
-		ours = *metav1.NewControllerRef(s.Read("running"), v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind))
+		ours = v1beta1.ControllerReference(s.Read("running"), v1beta1.ElasticTrainingJobKind)
 
 		auth := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "aws-auth"}}
 		Expect(client.IgnoreAlreadyExists(s.Client.Create(ctx, auth))).To(Succeed())
@@ -90,7 +90,7 @@ var _ = Describe("A stolen token of the operator", Ordered, func() {
 	queue := func(name string) func() client.Object {
 		return func() client.Object { return &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 	}
-	const profileKind = v1alpha1.ResourceQuotaProfileKind
+	const profileKind = v1beta1.ResourceQuotaProfileKind
 
 	DescribeTable("T17: cannot", func(ctx SpecContext, try func(SpecContext) error, says string) {
 		Eventually(func() error { return try(ctx) }).WithTimeout(10*time.Second).Should(MatchError(ContainSubstring(says)),
@@ -106,7 +106,7 @@ var _ = Describe("A stolen token of the operator", Ordered, func() {
 		Entry("change a user's pod", patch(pod(same), `{"metadata":{"labels":{"a":"b"}}}`), notOurs),
 		Entry("let go of a worker", patch(pod(func(p *corev1.Pod) { p.Name = testutil.WorkerName("running", 0) }),
 			`{"metadata":{"ownerReferences":null}}`), notOurs),
-		Entry("run what a user may run at home", create(podAtHome(v1alpha1.ElasticTrainingJobKind, func(*corev1.PodSpec) {})),
+		Entry("run what a user may run at home", create(podAtHome(v1beta1.ElasticTrainingJobKind, func(*corev1.PodSpec) {})),
 			"only pods that hold room for reservations"),
 		Entry("run as itself", create(podAtHome(profileKind, func(spec *corev1.PodSpec) {
 			spec.ServiceAccountName = testutil.OperatorServiceAccount

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -84,7 +84,7 @@ func judgeChanges(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 		_ = as(s, alice, "tideline-view")
 		hers := as(s, alice, "tideline-edit")
 		s.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "trainer"}})
-		job := s.Job("a").With(func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Suspend = true })
+		job := s.Job("a").With(func(job *v1beta1.ElasticTrainingJob) { job.Spec.Suspend = true })
 		s.Submit(job)
 		use := edit(s, hers, s.Read("a"), `{"spec":{"template":{"spec":{"serviceAccountName":"trainer"}}}}`)
 		Eventually(use).Should(MatchError(ContainSubstring(
@@ -92,7 +92,7 @@ func judgeChanges(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 		allowAlice(s, "use", "serviceaccounts", "trainer")
 		Eventually(use).Should(Succeed(), "with the right to use it she may")
 
-		merge := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Suspend = true }).Obj()
+		merge := mergeOf(s).With(func(spec *v1beta1.MergeJobSpec) { spec.Suspend = true }).Obj()
 		s.Create(merge)
 		rotate := edit(s, hers, merge, `{"spec":{"store":{"s3":{"credentialsRef":{"name":"other"}}}}}`)
 		Expect(rotate()).To(MatchError(ContainSubstring(
@@ -108,7 +108,7 @@ func judgeChanges(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 		s := scenario("reserve")
 		guard(s)
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"resourcequotaprofiles"},
+			APIGroups: []string{v1beta1.GroupVersion.Group}, Resources: []string{"resourcequotaprofiles"},
 			Verbs: []string{"get", "patch", "create"},
 		}}}
 		s.Create(role)
@@ -116,7 +116,7 @@ func judgeChanges(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 		bindAll(s, alice, role.Name)
 		hers, err := s.As(alice)
 		Expect(err).NotTo(HaveOccurred(), "alice is connected")
-		profile := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+		profile := &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
 		reserve := edit(s, hers, profile, `{"spec":{"reservations":[{"name":"launch","replicas":1,"resources":{"nvidia.com/gpu":"1"},`+
 			`"until":"2020-01-01T00:00:00Z","jobRef":{"name":"a"},"owner":"alice@example.com"}]}}`)
 		Eventually(reserve).Should(Succeed(), "she reserves room")

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -22,7 +22,7 @@ func recordGroups(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 		const interns, leads = "interns", "leads"
 		s := scenario("groups", 1)
 		guard(s)
-		s.Patch(&v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}},
+		s.Patch(&v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}},
 			`{"spec":{"members":[{"kind":"Group","name":"interns","standing":"Intern","maxTier":"exploratory"},`+
 				`{"kind":"Group","name":"leads"}]}}`)
 		hers := as(s, ivy, "edit", interns, "readers")
@@ -30,8 +30,8 @@ func recordGroups(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 			return func() error { return c.Create(s.Context(), job.Obj(), client.DryRunAll) }
 		}
 		job := func() *testutil.JobBuilder { return s.Job("a").Tier("main-traffic").Asks("1", "1Gi") }
-		forged := func(job *v1alpha1.ElasticTrainingJob) {
-			job.Spec.Submitter = &v1alpha1.Submitter{Username: ivy, Groups: []string{leads}}
+		forged := func(job *v1beta1.ElasticTrainingJob) {
+			job.Spec.Submitter = &v1beta1.Submitter{Username: ivy, Groups: []string{leads}}
 		}
 		refusal := fmt.Sprintf(denied+`spec.tier: Invalid value: "main-traffic": profile %s does not allow this tier; it allows `+
 			`exploratory to %s as a member of interns: use one of these, or ask an administrator to allow it`, s.Namespace, ivy)
@@ -43,7 +43,7 @@ func recordGroups(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 		Expect(hers.Create(s.Context(), s.Job("a").With(forged).Obj())).To(Succeed(), "she may have an exploratory job")
 		Expect(s.Read("a").Spec.Submitter.Groups).To(Equal([]string{interns}), "of the groups that the profile names")
 		Eventually(s.Fetch("a")).Should(testutil.Train(1), "it trains")
-		recorded := &v1alpha1.Submitter{Username: ivy, Groups: []string{interns}}
+		recorded := &v1beta1.Submitter{Username: ivy, Groups: []string{interns}}
 		for _, forgery := range []any{map[string]any{"username": ivy, "groups": []string{leads}}, map[string]any{"username": alice},
 			nil} {
 			patch, err := json.Marshal(map[string]any{"spec": map[string]any{"submitter": forgery}})
@@ -52,8 +52,8 @@ func recordGroups(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 			Expect(s.Read("a").Spec.Submitter).To(Equal(recorded), "%v: what was recorded stays", forgery)
 		}
 
-		merge := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) {
-			spec.Submitter = &v1alpha1.Submitter{Username: ivy, Groups: []string{leads}}
+		merge := mergeOf(s).With(func(spec *v1beta1.MergeJobSpec) {
+			spec.Submitter = &v1beta1.Submitter{Username: ivy, Groups: []string{leads}}
 		}).Obj()
 		Expect(hers.Create(s.Context(), merge, client.DryRunAll)).To(Succeed(), "she creates a merge")
 		Expect(merge.Spec.Submitter.Groups).To(Equal([]string{interns}), "with the same groups")
@@ -64,6 +64,6 @@ func recordGroups(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 		Eventually(submit(ci, named)).Should(Succeed(), "CI creates a job for her")
 		created := named.Obj()
 		Expect(ci.Create(s.Context(), created, client.DryRunAll)).To(Succeed())
-		Expect(created.Spec.Submitter).To(Equal(&v1alpha1.Submitter{Username: deployer, Groups: []string{leads}}), "which is recorded")
+		Expect(created.Spec.Submitter).To(Equal(&v1beta1.Submitter{Username: deployer, Groups: []string{leads}}), "which is recorded")
 	})
 }

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -22,8 +22,8 @@ const mallory = "mallory@example.com"
 const year = 365 * 24 * time.Hour
 
 // large has a job carry so many bytes in its environment.
-func large(bytes int) func(*v1alpha1.ElasticTrainingJob) {
-	return func(job *v1alpha1.ElasticTrainingJob) {
+func large(bytes int) func(*v1beta1.ElasticTrainingJob) {
+	return func(job *v1beta1.ElasticTrainingJob) {
 		for i := range 16 {
 			job.Spec.Template.Spec.Containers[0].Env = append(job.Spec.Template.Spec.Containers[0].Env,
 				corev1.EnvVar{Name: fmt.Sprint("v", i), Value: strings.Repeat("x", bytes/16)})
@@ -33,7 +33,7 @@ func large(bytes int) func(*v1alpha1.ElasticTrainingJob) {
 
 // tryAsUser has ways in which a review found that one user can hurt others, by its numbers, be tried by a user of one namespace.
 func tryAsUser(installation func() *testutil.Installation, scenario func(name string, gpus ...int64) *testutil.Scenario) {
-	type change = func(*v1alpha1.ElasticTrainingJob)
+	type change = func(*v1beta1.ElasticTrainingJob)
 	DescribeTable("refuse a user of a namespace, and create nothing for", func(hostile change, words string) {
 		s := scenario("hostile")
 		Expect(as(s, mallory, "edit").Create(s.Context(), s.Job("a").Range(1, 2).With(hostile).Obj())).To(
@@ -41,17 +41,17 @@ func tryAsUser(installation func() *testutil.Installation, scenario func(name st
 		_, err := s.Fetch("a")()
 		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"), "there is no such job")
 	},
-		Entry("T1: gates that keep its pods from being placed", func(job *v1alpha1.ElasticTrainingJob) {
+		Entry("T1: gates that keep its pods from being placed", func(job *v1beta1.ElasticTrainingJob) {
 			job.Spec.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/never"}}
 		}, "spec.template.spec.schedulingGates"),
-		Entry("T10: a year in which its pods may end", func(job *v1alpha1.ElasticTrainingJob) {
+		Entry("T10: a year in which its pods may end", func(job *v1beta1.ElasticTrainingJob) {
 			job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To(int64(year / time.Second))
 		}, "spec.template.spec.terminationGracePeriodSeconds"),
-		Entry("T10: a year in which it may save", func(job *v1alpha1.ElasticTrainingJob) {
+		Entry("T10: a year in which it may save", func(job *v1beta1.ElasticTrainingJob) {
 			job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(year / time.Second))
 		}, "spec.checkpoint.graceSeconds"),
 		Entry("T12: a template of which the operator would keep a megabyte", large(1_000_000), "takes so many bytes of memory"),
-		Entry("T13: thousands of terms about nodes", func(job *v1alpha1.ElasticTrainingJob) {
+		Entry("T13: thousands of terms about nodes", func(job *v1beta1.ElasticTrainingJob) {
 			var terms []corev1.NodeSelectorRequirement
 			for i := range 3000 {
 				terms = append(terms, corev1.NodeSelectorRequirement{Key: fmt.Sprint("k", i), Operator: corev1.NodeSelectorOpExists})
@@ -62,7 +62,7 @@ func tryAsUser(installation func() *testutil.Installation, scenario func(name st
 				},
 			}}
 		}, "matchExpressions"),
-		Entry("T14: surplus that stays for an hour while gangs wait", func(job *v1alpha1.ElasticTrainingJob) {
+		Entry("T14: surplus that stays for an hour while gangs wait", func(job *v1beta1.ElasticTrainingJob) {
 			job.Spec.Elasticity.Shrink.MinRunSeconds = ptr.To(int32(time.Hour / time.Second))
 		}, "spec.elasticity.shrink.minRunSeconds"),
 	)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -33,7 +33,7 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 	It("let nobody name somebody else as the owner of a merge without the right to assign-owner", func() {
 		s := scenario("merge-assign")
 		ci := as(s, deployer, "edit")
-		bobs := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Owner = bob })
+		bobs := mergeOf(s).With(func(spec *v1beta1.MergeJobSpec) { spec.Owner = bob })
 		Expect(submit(s, ci, bobs)()).To(MatchError(fmt.Sprintf(
 			deniedMerge+`spec.owner: Forbidden: %q is not %q, who creates the merge. To name another owner, a user needs the verb `+
 				`assign-owner on mergejobs.tideline.io in namespace %s: leave the owner out, or ask an administrator to bind ClusterRole `+
@@ -47,7 +47,7 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 		// Who may create merges and read no Secret.
 		_ = as(s, alice, "tideline-view")
 		hers := as(s, alice, "tideline-edit")
-		other := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Store.S3.CredentialsRef.Name = "other" })
+		other := mergeOf(s).With(func(spec *v1beta1.MergeJobSpec) { spec.Store.S3.CredentialsRef.Name = "other" })
 		refusal := func(secret string) string {
 			return fmt.Sprintf(deniedMerge+`spec.store.s3.credentialsRef.name: Forbidden: to use Secret %q, a user needs the right `+
 				`to get it in namespace %s, which %q does not have: name a Secret that you may read, or ask an administrator for `+
@@ -65,7 +65,7 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 		hers := as(s, alice, "tideline-edit")
 		allowAlice(s, "get", "secrets", testutil.StoreSecret)
 		Eventually(submit(s, hers, mergeOf(s))).Should(Succeed(), "the default one is for everybody")
-		named := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Template.Spec.ServiceAccountName = "merger" })
+		named := mergeOf(s).With(func(spec *v1beta1.MergeJobSpec) { spec.Template.Spec.ServiceAccountName = "merger" })
 		Expect(submit(s, hers, named)()).To(MatchError(fmt.Sprintf(
 			deniedMerge+`spec.template.spec.serviceAccountName: Forbidden: to run pods as ServiceAccount "merger", a user needs the `+
 				`right to create pods in namespace %s, or to use serviceaccounts merger there. %q has neither: leave `+
@@ -79,23 +79,23 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 		hers := as(s, alice, "edit")
 		Expect(submit(s, hers, mergeOf(s))()).To(Succeed(), "without a mistake it is accepted")
 		for _, c := range []struct {
-			change func(*v1alpha1.MergeJobSpec)
+			change func(*v1beta1.MergeJobSpec)
 			says   string
 		}{
-			{func(spec *v1alpha1.MergeJobSpec) { spec.Store.S3.Endpoint = "http://169.254.169.254" },
+			{func(spec *v1beta1.MergeJobSpec) { spec.Store.S3.Endpoint = "http://169.254.169.254" },
 				`spec.store.s3.endpoint: Invalid value: "http://169.254.169.254": is not a server that the operator's configuration ` +
 					`allows (merges.endpoints); it allows aws: use one of these, or ask an administrator to add it`},
-			{func(spec *v1alpha1.MergeJobSpec) {
-				spec.Store = v1alpha1.ModelStore{Type: v1alpha1.StoreFile, File: &v1alpha1.FileStore{Path: "/etc"}}
+			{func(spec *v1beta1.MergeJobSpec) {
+				spec.Store = v1beta1.ModelStore{Type: v1beta1.StoreFile, File: &v1beta1.FileStore{Path: "/etc"}}
 			}, `spec.store.file.path: Invalid value: "/etc": is outside the folder that the operator's configuration allows for ` +
 				`stores of type File (merges.localStores, --allow-local-stores): it allows none, so use type S3`},
-			{func(spec *v1alpha1.MergeJobSpec) { spec.Pool = "default" },
+			{func(spec *v1beta1.MergeJobSpec) { spec.Pool = "default" },
 				`spec.pool: Invalid value: "default": is not a pool of the operator's configuration (merges.pools), which has ` +
 					`tideline-merge: use one of these`},
-			{func(spec *v1alpha1.MergeJobSpec) { spec.Tier = "platinum" },
+			{func(spec *v1beta1.MergeJobSpec) { spec.Tier = "platinum" },
 				`spec.tier: Invalid value: "platinum": is not a tier of the operator's configuration, which has exploratory, ` +
 					`small-traffic, main-traffic: use one of these`},
-			{func(spec *v1alpha1.MergeJobSpec) {
+			{func(spec *v1beta1.MergeJobSpec) {
 				spec.Tier = "small-traffic"
 				spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{"memory": resource.MustParse("1Gi")},
@@ -103,7 +103,7 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 				}
 			}, `spec.template.spec.containers[0].resources.limits[memory]: Invalid value: "2Gi": must equal the request (1Gi), ` +
 				`because tier small-traffic is MemoryGuaranteed: remove one of the two, or choose another tier`},
-			{func(spec *v1alpha1.MergeJobSpec) { spec.Schedule = &v1alpha1.MergeSchedule{Cron: "0 0 30 2 *"} },
+			{func(spec *v1beta1.MergeJobSpec) { spec.Schedule = &v1beta1.MergeSchedule{Cron: "0 0 30 2 *"} },
 				`spec.schedule: Invalid value: cron line "0 0 30 2 *" never comes true, because no month that it names has such a day: ` +
 					`write minute, hour, day of the month, month and day of the week, as in 30 2 * * 1-5, or @daily and the like`},
 		} {
@@ -114,9 +114,9 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 
 // mergeOf is a merge of the scenario's namespace whose store is read by a Secret.
 func mergeOf(s *testutil.Scenario) *testutil.MergeBuilder {
-	return testutil.Merge("a").In(s.Namespace).Store(v1alpha1.ModelStore{
-		Type: v1alpha1.StoreS3, S3: &v1alpha1.S3Store{
-			Bucket: "models", CredentialsRef: v1alpha1.ObjectRef{Name: testutil.StoreSecret},
+	return testutil.Merge("a").In(s.Namespace).Store(v1beta1.ModelStore{
+		Type: v1beta1.StoreS3, S3: &v1beta1.S3Store{
+			Bucket: "models", CredentialsRef: v1beta1.ObjectRef{Name: testutil.StoreSecret},
 		},
 	})
 }

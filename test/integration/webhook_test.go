@@ -23,7 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/webhook"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/integration/badinput"
@@ -69,7 +69,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		simulate := func(minimum int32) string {
 			file := filepath.Join(GinkgoT().TempDir(), "job.json")
 			job := s.Job("b").Range(minimum, max(minimum, 4)).Obj()
-			job.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind))
+			job.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.ElasticTrainingJobKind))
 			content, err := json.Marshal(job)
 			Expect(err).NotTo(HaveOccurred(), "the job is written")
 			Expect(os.WriteFile(file, content, 0o600)).To(Succeed(), "there is a file")
@@ -85,7 +85,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		Eventually(func() string { return simulate(3) }).Should(And(ContainSubstring("This job would start in "),
 			ContainSubstring("9 of 10 simulations"), ContainSubstring("too few jobs have ended")))
 		Eventually(func() string { return simulate(5) }).Should(ContainSubstring("would never start"))
-		Expect(s.Client.Get(s.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "b"}, &v1alpha1.ElasticTrainingJob{})).To(
+		Expect(s.Client.Get(s.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "b"}, &v1beta1.ElasticTrainingJob{})).To(
 			MatchError(apierrors.IsNotFound, "IsNotFound"), "nothing was created")
 	})
 
@@ -94,12 +94,12 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		Expect(as(s, alice, "edit").Create(s.Context(), s.Job("a").Range(1, 2).Obj())).To(Succeed(), "alice creates a job")
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "it trains")
 		Expect(s.Read("a").Spec.Owner).To(Equal(alice), "it is hers")
-		Expect(s.Read("a")).NotTo(testutil.HaveCondition(v1alpha1.ConditionOwnerChecked, "False", v1alpha1.ReasonWebhooksOff),
+		Expect(s.Read("a")).NotTo(testutil.HaveCondition(v1beta1.ConditionOwnerChecked, "False", v1beta1.ReasonWebhooksOff),
 			"nothing is unchecked")
 		for _, name := range []string{"a-worker-0", "a-worker-1"} {
 			pod := testutil.Get(s, &corev1.Pod{}, name)
-			Expect(pod.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationOwner, alice), "the worker's annotation")
-			Expect(pod.Labels).To(HaveKeyWithValue(v1alpha1.LabelOwnerHash, "ff8d9819fc0e12bf"), "the worker's label")
+			Expect(pod.Annotations).To(HaveKeyWithValue(v1beta1.AnnotationOwner, alice), "the worker's annotation")
+			Expect(pod.Labels).To(HaveKeyWithValue(v1beta1.LabelOwnerHash, "ff8d9819fc0e12bf"), "the worker's label")
 		}
 		Expect(table(kubectl(s, "get", "etj", "-o", "wide"))).To(HaveEach(HaveLen(16)), "wide has the owner")
 
@@ -110,7 +110,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 
 	It("let nobody name somebody else without the right to assign-owner", func() {
 		s := scenario("assign")
-		named := func() *v1alpha1.ElasticTrainingJob { return s.Job("a").Owner(bob).Obj() }
+		named := func() *v1beta1.ElasticTrainingJob { return s.Job("a").Owner(bob).Obj() }
 		ci := as(s, deployer, "edit")
 		Expect(ci.Create(s.Context(), named())).To(MatchError(fmt.Sprintf(
 			denied+`spec.owner: Forbidden: %q is not %q, who creates the job. To name another owner, a user needs the verb assign-owner `+
@@ -126,13 +126,13 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		for _, name := range []string{"trainer", "mighty"} {
 			s.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}})
 		}
-		named := func(account string) *v1alpha1.ElasticTrainingJob {
+		named := func(account string) *v1beta1.ElasticTrainingJob {
 			return s.Job("a").Template(func(t *corev1.PodTemplateSpec) { t.Spec.ServiceAccountName = account }).Obj()
 		}
 		// Who may create jobs and no pods.
 		_ = as(s, alice, "tideline-view")
 		hers := as(s, alice, "tideline-edit")
-		submit := func(c client.Client, job *v1alpha1.ElasticTrainingJob) func() error {
+		submit := func(c client.Client, job *v1beta1.ElasticTrainingJob) func() error {
 			return func() error { return c.Create(s.Context(), job.DeepCopy(), client.DryRunAll) }
 		}
 		for _, account := range []string{"", "default"} {
@@ -187,7 +187,10 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	admitMerges(scenario)
 	recordGroups(scenario)
 	judgeChanges(scenario)
-	Context("beside an API that", func() { keepAPI(scenario) })
+	Context("beside an API that", func() {
+		keepAPI(scenario)
+		offerVersions(scenario, true)
+	})
 	approveJobs(func() *testutil.Installation { return in }, scenario)
 	submitScripts(func() *testutil.Installation { return in }, scenario)
 	tryAsUser(func() *testutil.Installation { return in }, scenario)
@@ -332,7 +335,7 @@ func as(s *testutil.Scenario, user, role string, groups ...string) client.Client
 	bind(s, user, "ClusterRole", role)
 	c, err := s.As(user, groups...)
 	Expect(err).NotTo(HaveOccurred(), "%s is connected", user)
-	probe := &v1alpha1.ElasticTrainingJobList{}
+	probe := &v1beta1.ElasticTrainingJobList{}
 	Eventually(func() error { return c.List(s.Context(), probe, client.InNamespace(s.Namespace)) }).Should(Succeed(),
 		"the API server has seen the binding")
 	return c

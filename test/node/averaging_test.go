@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -60,8 +60,8 @@ func averaging(s *testutil.Scenario) {
 		o.SetNamespace(s.Namespace)
 		switch o.GetKind() {
 		case "PersistentVolumeClaim": // It is there, and bound.
-		case v1alpha1.MergeJobKind:
-			job := &v1alpha1.MergeJob{}
+		case v1beta1.MergeJobKind:
+			job := &v1beta1.MergeJob{}
 			Expect(yaml.UnmarshalStrict([]byte(document), job)).To(Succeed())
 			job.Namespace = s.Namespace
 			s.Create(job)
@@ -103,10 +103,10 @@ var _ = Describe("Averaging checkpoints on a real node", func() {
 	It("averages what PyTorch wrote to a claim, and reports it", func() {
 		s := shared.World.NewScenario(GinkgoT(), "averaging")
 		averaging(s)
-		Eventually(s.FetchMerge("llm")).Should(HaveField("Status.Reason", v1alpha1.ReasonNoIncrements), "the report is empty")
+		Eventually(s.FetchMerge("llm")).Should(HaveField("Status.Reason", v1beta1.ReasonNoIncrements), "the report is empty")
 		script(s, "writer", writer)
 		Eventually(s.FetchMerge("llm")).WithTimeout(2*time.Minute).Should(HaveField("Status.History", ContainElement(
-			HaveField("Outcome", v1alpha1.OutcomeMerged))), "two checkpoints are enough")
+			HaveField("Outcome", v1beta1.OutcomeMerged))), "two checkpoints are enough")
 		full := s.ReadMerge("llm").Status.LastFull
 		Expect(full.LastIncrement).To(Equal("step-0000002.pt"))
 		said := strings.Join(script(s, "reader", reader, "/models/llm/full/"+full.Name+"/model.pt"), " ")

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -25,7 +25,7 @@ var _ = Describe("Open MPI on a real node", func() {
 		}
 		content, err := os.ReadFile(filepath.Join("..", "..", "docs", "examples", "mpi.yaml"))
 		Expect(err).NotTo(HaveOccurred())
-		job := &v1alpha1.ElasticTrainingJob{}
+		job := &v1beta1.ElasticTrainingJob{}
 		Expect(yaml.UnmarshalStrict(content, job)).To(Succeed())
 		job.Namespace = s.Namespace
 		s.Create(job)
@@ -37,6 +37,6 @@ var _ = Describe("Open MPI on a real node", func() {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(said).To(ContainElements("mpi-worker-0", "mpi-worker-1", "mpi-worker-2"))
 		}).WithTimeout(2 * time.Minute).Should(Succeed())
-		Eventually(s.Fetch("mpi")).Should(HaveField("Status.Phase", v1alpha1.PhaseSucceeded))
+		Eventually(s.Fetch("mpi")).Should(HaveField("Status.Phase", v1beta1.PhaseSucceeded))
 	})
 })

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -34,7 +34,7 @@ var _ = Describe("Training on a real node that is at fault", func() {
 		a.rejected(1, 1)
 		a.avoids(1)
 		a.await(3)
-		Expect(s.Read("a")).To(testutil.HavePhase(v1alpha1.PhaseRunning))
+		Expect(s.Read("a")).To(testutil.HavePhase(v1beta1.PhaseRunning))
 		a.avoidedLongEnough()
 		a.rejected(1, 2)
 		devices.Heal()
@@ -49,7 +49,7 @@ var _ = Describe("Training on a real node that is at fault", func() {
 
 	It("waits for a kubelet that died, counts no restart, and goes on from its checkpoint when it is back", func() {
 		s.AddNode(0) // Where no node answers, Kubernetes takes that for its own fault, and evicts from none.
-		a := train(s, "a", func(job *v1alpha1.ElasticTrainingJob) {
+		a := train(s, "a", func(job *v1beta1.ElasticTrainingJob) {
 			graceless(job)
 			job.Spec.Template.Spec.Tolerations = []corev1.Toleration{
 				{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
@@ -66,12 +66,12 @@ var _ = Describe("Training on a real node that is at fault", func() {
 			}
 		})
 		Eventually(s.Fetch("a")).WithTimeout(3 * time.Minute).Should(
-			testutil.HaveCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeUnreachable))
+			testutil.HaveCondition(v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonNodeUnreachable))
 		AddReportEntry(fmt.Sprintf("figures: the job said so %s after the kubelet died", time.Since(died).Round(time.Second)))
-		Expect(testutil.Condition(s.Read("a"), v1alpha1.ConditionReady).Message).To(HavePrefix("Node real has not answered since "))
+		Expect(testutil.Condition(s.Read("a"), v1beta1.ConditionReady).Message).To(HavePrefix("Node real has not answered since "))
 		Eventually(s.Pods).WithArguments("a").Should(HaveEach(HaveField("DeletionTimestamp", Not(BeNil()))), "all have to leave")
 		a.await(4) // The containers do not know.
-		Expect(s.Read("a")).To(And(testutil.HavePhase(v1alpha1.PhaseRunning), testutil.HaveRestarts(0)))
+		Expect(s.Read("a")).To(And(testutil.HavePhase(v1beta1.PhaseRunning), testutil.HaveRestarts(0)))
 		Expect(machine.StartKubelet()).To(Succeed())
 		a.again()
 		a.renewed(before)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -29,7 +29,7 @@ func figures(t *training) {
 // gang is another job that wants so many workers and trains for long.
 func gang(s *testutil.Scenario, workers int32, tier string) *training {
 	GinkgoHelper()
-	return train(s, "newcomer", func(job *v1alpha1.ElasticTrainingJob) {
+	return train(s, "newcomer", func(job *v1beta1.ElasticTrainingJob) {
 		graceless(job)
 		job.Spec.MinReplicas, job.Spec.MaxReplicas, job.Spec.Tier = workers, workers, tier
 	})
@@ -57,10 +57,10 @@ var _ = Describe("Training on a real node", func() {
 	})
 
 	It("trains to the end", func() {
-		a := train(s, "a", func(job *v1alpha1.ElasticTrainingJob) {
+		a := train(s, "a", func(job *v1beta1.ElasticTrainingJob) {
 			job.Spec.Template.Spec.Containers[0].Args = append(args(20_000), "--step-seconds=0", "--checkpoint-steps=20")
 		})
-		Eventually(s.Fetch("a")).WithTimeout(3 * time.Minute).Should(HaveField("Status.Phase", v1alpha1.PhaseSucceeded))
+		Eventually(s.Fetch("a")).WithTimeout(3 * time.Minute).Should(HaveField("Status.Phase", v1beta1.PhaseSucceeded))
 		steps := a.steps()
 		Expect(steps[len(steps)-1].Loss).To(BeNumerically("<", steps[1].Loss/2), "it has learned")
 		Expect(s.Read("a").Status.Restarts).To(BeZero())
@@ -91,8 +91,8 @@ var _ = Describe("Training on a real node", func() {
 		const most = 8
 		DeferCleanup(func(ctx SpecContext) { resize(ctx, gpus) })
 		resize(s.Context(), 2)
-		a := train(s, "a", func(job *v1alpha1.ElasticTrainingJob) {
-			job.Spec.Checkpoint = v1alpha1.Checkpoint{}
+		a := train(s, "a", func(job *v1beta1.ElasticTrainingJob) {
+			job.Spec.Checkpoint = v1beta1.Checkpoint{}
 			job.Spec.MaxReplicas = most
 			job.Spec.Elasticity.Growth.CooldownSeconds = ptr.To[int32](30)
 			job.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("50m")
@@ -257,30 +257,30 @@ var _ = Describe("Training on a real node", func() {
 	})
 
 	It("fails fast when the script does", func() {
-		train(s, "a", func(job *v1alpha1.ElasticTrainingJob) {
+		train(s, "a", func(job *v1beta1.ElasticTrainingJob) {
 			graceless(job)
 			job.Spec.Template.Spec.Containers[0].Args = append(args(1_000), "--learning-rate=-1") // at which all of them fail
 			job.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PET_MAX_RESTARTS", Value: "1"}}
 		})
-		Eventually(s.Fetch("a")).WithTimeout(5 * time.Minute).Should(HaveField("Status.Phase", v1alpha1.PhaseFailed))
+		Eventually(s.Fetch("a")).WithTimeout(5 * time.Minute).Should(HaveField("Status.Phase", v1beta1.PhaseFailed))
 		Expect(s.Read("a").Status.Conditions).To(ContainElement(
-			And(HaveField("Type", v1alpha1.ConditionFailed), HaveField("Reason", v1alpha1.ReasonSameFailureTwice),
+			And(HaveField("Type", v1beta1.ConditionFailed), HaveField("Reason", v1beta1.ReasonSameFailureTwice),
 				HaveField("Message", ContainSubstring("ValueError: Invalid learning rate: -1.0")))))
 	})
 
 	It("tries again with all workers, and fails, when worker 0 cannot save at the end", func() {
-		train(s, "a", func(job *v1alpha1.ElasticTrainingJob) {
+		train(s, "a", func(job *v1beta1.ElasticTrainingJob) {
 			graceless(job)
 			c := &job.Spec.Template.Spec.Containers[0]
 			c.Args = append(args(1_000), "--checkpoint=/nowhere/last.pt") // It is saved once, at the end, by rank 0.
 			c.Env = []corev1.EnvVar{{Name: "PET_MAX_RESTARTS", Value: "0"}}
 		})
 		// Each time torchrun may wait for five minutes in its exit barrier.
-		Eventually(s.Fetch("a")).WithTimeout(13*time.Minute).Should(HaveField("Status.Phase", v1alpha1.PhaseFailed),
+		Eventually(s.Fetch("a")).WithTimeout(13*time.Minute).Should(HaveField("Status.Phase", v1beta1.PhaseFailed),
 			"worker 0 did not wait for others until its rendezvous timed out, twice")
 		job := s.Read("a")
 		Expect(job.Status.Conditions).To(ContainElement(And(
-			HaveField("Type", v1alpha1.ConditionFailed), HaveField("Reason", v1alpha1.ReasonSameFailureTwice))))
+			HaveField("Type", v1beta1.ConditionFailed), HaveField("Reason", v1beta1.ReasonSameFailureTwice))))
 		// It is chance whose container ends first: worker 0's, or that of one that says of worker 0 that it closed its connection.
 		Expect(job.Status.Restarts).To(BeNumerically(">=", 2), "once for each time that all of them failed")
 		Expect(job.Status.LastFailure.InPlace).To(BeTrue(), "nobody was created anew")

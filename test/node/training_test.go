@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -54,7 +54,7 @@ type training struct {
 }
 
 // train creates the objects of the example under a name, each changed as the spec needs it, and a volume for its claim.
-func train(s *testutil.Scenario, as string, change func(*v1alpha1.ElasticTrainingJob)) *training {
+func train(s *testutil.Scenario, as string, change func(*v1beta1.ElasticTrainingJob)) *training {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "examples", name, "job.yaml"))
 	Expect(err).NotTo(HaveOccurred())
@@ -69,8 +69,8 @@ func train(s *testutil.Scenario, as string, change func(*v1alpha1.ElasticTrainin
 		switch o.GetKind() {
 		case "PersistentVolumeClaim": // It is there, and bound.
 			continue
-		case v1alpha1.ElasticTrainingJobKind:
-			job := &v1alpha1.ElasticTrainingJob{}
+		case v1beta1.ElasticTrainingJobKind:
+			job := &v1beta1.ElasticTrainingJob{}
 			Expect(yaml.UnmarshalStrict([]byte(document), job)).To(Succeed())
 			job.Namespace = s.Namespace
 			job.Spec.Template.Spec.Containers[0].Args = args(10_000_000)
@@ -94,19 +94,19 @@ func args(samples int) []string {
 }
 
 // graceless leaves checkpoints to the training.
-func graceless(job *v1alpha1.ElasticTrainingJob) {
-	job.Spec.Checkpoint = v1alpha1.Checkpoint{}
+func graceless(job *v1beta1.ElasticTrainingJob) {
+	job.Spec.Checkpoint = v1beta1.Checkpoint{}
 	cooldown(job)
 }
 
 // cooldown lets a training grow back soon.
-func cooldown(job *v1alpha1.ElasticTrainingJob) {
+func cooldown(job *v1beta1.ElasticTrainingJob) {
 	seconds := int32(5)
 	job.Spec.Elasticity.Growth.CooldownSeconds = &seconds
 }
 
 // asking leaves checkpoints to Tideline: one that the training makes by itself after a request would be an answer, too.
-func asking(job *v1alpha1.ElasticTrainingJob) {
+func asking(job *v1beta1.ElasticTrainingJob) {
 	cooldown(job)
 	c := &job.Spec.Template.Spec.Containers[0]
 	c.Args = append(c.Args, "--checkpoint-steps=1000000") // of two the last counts
@@ -119,8 +119,8 @@ func (t *training) observe() map[types.UID][]said {
 	Expect(err).NotTo(HaveOccurred())
 	for i := range pods {
 		if pods[i].Name == t.name+"-worker-0" {
-			t.requested = max(t.requested, number(pods[i].Annotations[v1alpha1.AnnotationCheckpointRequested]))
-			t.done = max(t.done, number(pods[i].Annotations[v1alpha1.AnnotationCheckpointDone]))
+			t.requested = max(t.requested, number(pods[i].Annotations[v1beta1.AnnotationCheckpointRequested]))
+			t.done = max(t.done, number(pods[i].Annotations[v1beta1.AnnotationCheckpointDone]))
 		}
 		lines, err := machine.Logs(&pods[i], "trainer")
 		Expect(err).NotTo(HaveOccurred())

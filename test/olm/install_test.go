@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -48,7 +48,7 @@ var _ = Describe("The bundle", Ordered, func() {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: alice,
 				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Namespace: s.Namespace, Verb: "assign-owner", Group: v1alpha1.GroupVersion.Group, Resource: "elastictrainingjobs",
+					Namespace: s.Namespace, Verb: "assign-owner", Group: v1beta1.GroupVersion.Group, Resource: "elastictrainingjobs",
 				},
 			}}
 			err := s.Client.Create(s.Context(), review)
@@ -103,7 +103,7 @@ var _ = Describe("The bundle", Ordered, func() {
 			ConsistOf("kube-system/tideline-controller-manager-service-auth-reader"), "its rights go, but for one that OLM forgets")
 		Eventually(called).WithArguments(ctx, in.Client, csv.GetName()).WithTimeout(installation).Should(BeEmpty(), "its webhooks go")
 
-		Expect(s.Read("a").Status.Phase).To(Equal(v1alpha1.PhaseRunning), "the job stays")
+		Expect(s.Read("a").Status.Phase).To(Equal(v1beta1.PhaseRunning), "the job stays")
 		Expect(s.UIDs("a")).To(Equal(before), "its workers keep their pods")
 		testutil.Get(s, &schedulingv1.PriorityClass{}, "tideline-exploratory")
 		Expect(s.Client.Create(s.Context(), s.Job("b").Obj())).To(Succeed(), "no webhook holds up a new job")

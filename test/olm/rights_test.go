@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -39,7 +39,7 @@ func approvalTakesARight(s *testutil.Scenario) {
 		return profile.Status.Queue, err
 	}).Should(Equal(s.Namespace), "the team has a Queue")
 	s.Submit(s.Job("a").Range(2, 2).Tier("main-traffic").Asks("1", "1Gi"))
-	Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonAwaitingApproval), "it is held")
+	Eventually(s.Fetch("a")).Should(testutil.Wait(v1beta1.ReasonAwaitingApproval), "it is held")
 
 	Expect(approve(s, as(s, alice, "edit"))).To(MatchError(fmt.Sprintf(
 		`admission webhook "approval.tideline.io" denied the request: ElasticTrainingJob.tideline.io "a" is invalid: `+
@@ -59,7 +59,7 @@ func approvalTakesARight(s *testutil.Scenario) {
 
 // approve asks for an approval of job a, as somebody.
 func approve(s *testutil.Scenario, c client.Client) error {
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"72h"}}}`, v1alpha1.AnnotationApprove)
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"72h"}}}`, v1beta1.AnnotationApprove)
 	return c.Patch(s.Context(), s.Read("a"), client.RawPatch("application/merge-patch+json", patch))
 }
 
@@ -70,7 +70,7 @@ func as(s *testutil.Scenario, user, role string) client.Client {
 	c, err := s.As(user)
 	Expect(err).NotTo(HaveOccurred(), "%s is connected", user)
 	Eventually(func() error {
-		return c.List(s.Context(), &v1alpha1.ElasticTrainingJobList{}, client.InNamespace(s.Namespace))
+		return c.List(s.Context(), &v1beta1.ElasticTrainingJobList{}, client.InNamespace(s.Namespace))
 	}).Should(Succeed(), "the API server has seen the binding")
 	return c
 }

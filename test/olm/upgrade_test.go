@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
@@ -26,12 +27,8 @@ var _ = Describe("The bundle of another version", Ordered, func() {
 	var jobs *upgrade.Jobs
 	BeforeAll(func(ctx SpecContext) {
 		previous := upgrade.Previous(ctx, thisRoot)
-		before, now = bundleOf(previous.Root), bundleOf(thisRoot)
-		if !upgrade.HasJobField(before.objects, "suspend") {
-			AddReportEntry(previous.Name + " has other field names, so that this version stands for the one before it.")
-			before, previous.Program = now, ""
-		}
-		now = now.above(before)
+		before = bundleOf(previous.Root)
+		now = bundleOf(thisRoot).above(before)
 		r = subscribed(ctx, before, previous.Program)
 		jobs = upgrade.StartJobs(r.NewScenario(GinkgoT(), "upgrade", 6))
 	})
@@ -71,10 +68,12 @@ type rollout struct {
 	pods    int // that were ever run
 }
 
-// subscribed starts a cluster on which OLM installs a bundle, and its program runs; empty for that of this version.
+// subscribed starts a cluster on which OLM installs a bundle, and its program runs; empty for that of this version. Tests speak
+// the version of the API that all bundles have.
 func subscribed(ctx SpecContext, b bundle, program string) *rollout {
 	GinkgoHelper()
 	r := &rollout{Installation: suite.Bare(ctx, cluster.Options{GPUNodes: 1, GPUsPerNode: 256})}
+	Expect(r.SpeakVersion(v1beta1.OwnerVersion)).To(Succeed(), "the API server has this version")
 	var err error
 	r.olm, err = startOLM(ctx, r.Installation, b.folder)
 	Expect(err).NotTo(HaveOccurred(), "OLM runs and has a catalog with the bundle")
@@ -161,13 +160,10 @@ func (r *rollout) expectDefinitions(ctx SpecContext, b bundle) {
 // and bounds, but no rules in CEL. It tries again for a minute.
 var _ = Describe("The bundle of a version with other field names", Ordered, func() {
 	It("is replaced once no job is left that does not fit, and works on until then", func(ctx SpecContext) {
-		previous := upgrade.Previous(ctx, thisRoot)
-		before := bundleOf(previous.Root)
-		if upgrade.HasJobField(before.objects, "suspend") {
-			Skip("the version before, " + previous.Name + ", has the field names of this one")
-		}
+		former := upgrade.Former(ctx, thisRoot)
+		before := bundleOf(former.Root)
 		now := bundleOf(thisRoot).above(before)
-		r := subscribed(ctx, before, previous.Program)
+		r := subscribed(ctx, before, former.Program)
 		s := r.NewScenario(GinkgoT(), "former", 2)
 		s.Create(upgrade.FormerJob(s, "old"))
 		Eventually(s.Fetch("old")).Should(testutil.Train(1), "it trains, as the version before has it")

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -252,18 +252,18 @@ func TestUserRolesAreAggregated(t *testing.T) {
 func TestSamplesHaveNoUnknownField(t *testing.T) {
 	for _, r := range build(t, "config/samples") {
 		switch r.GetKind() {
-		case v1alpha1.ElasticTrainingJobKind:
-			decode(t, r, &v1alpha1.ElasticTrainingJob{})
-		case v1alpha1.MergeJobKind:
-			decode(t, r, &v1alpha1.MergeJob{})
-		case v1alpha1.ResourceQuotaProfileKind:
-			decode(t, r, &v1alpha1.ResourceQuotaProfile{})
-		case v1alpha1.CostReportKind:
-			decode(t, r, &v1alpha1.CostReport{})
+		case v1beta1.ElasticTrainingJobKind:
+			decode(t, r, &v1beta1.ElasticTrainingJob{})
+		case v1beta1.MergeJobKind:
+			decode(t, r, &v1beta1.MergeJob{})
+		case v1beta1.ResourceQuotaProfileKind:
+			decode(t, r, &v1beta1.ResourceQuotaProfile{})
+		case v1beta1.CostReportKind:
+			decode(t, r, &v1beta1.CostReport{})
 		default:
 			t.Errorf("%s is a %s", r.GetName(), r.GetKind())
 		}
-		if r.GetApiVersion() != v1alpha1.GroupVersion.String() {
+		if r.GetApiVersion() != v1beta1.GroupVersion.String() {
 			t.Errorf("%s is of %s", r.GetName(), r.GetApiVersion())
 		}
 	}
@@ -276,7 +276,7 @@ func askedAbout(t *testing.T, w admissionregistrationv1.ValidatingWebhook) []str
 	operations, kinds := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}, 1
 	reads := []string{"request.operation == 'CREATE' || ", "object.spec", "oldObject.spec"}
 	if of, isOfApprovals := map[string]string{
-		"approve.tideline.io": v1alpha1.AnnotationApprove, "approval.tideline.io": v1alpha1.AnnotationApproval,
+		"approve.tideline.io": v1beta1.AnnotationApprove, "approval.tideline.io": v1beta1.AnnotationApproval,
 	}[w.Name]; isOfApprovals {
 		operations, kinds = operations[1:], 2
 		reads = []string{"'" + of + "' in object.metadata.annotations", "'" + of + "' in oldObject.metadata.annotations"}
@@ -293,7 +293,7 @@ func askedAbout(t *testing.T, w admissionregistrationv1.ValidatingWebhook) []str
 	}
 	var asked []string
 	for _, rule := range w.Rules {
-		if !slices.Equal(rule.APIGroups, []string{v1alpha1.GroupVersion.Group}) || len(rule.Resources) != kinds ||
+		if !slices.Equal(rule.APIGroups, []string{v1beta1.GroupVersion.Group}) || len(rule.Resources) != kinds ||
 			!slices.Equal(rule.Operations, operations) {
 			t.Errorf("%s is asked about %v of %v in %v", w.Name, rule.Operations, rule.Resources, rule.APIGroups)
 		}

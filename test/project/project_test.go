@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/kubebuilder/v4/pkg/machinery"
 	"sigs.k8s.io/kubebuilder/v4/pkg/model/resource"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 const repository = "../.."
@@ -35,14 +35,14 @@ func project(t *testing.T) config.Config {
 func kinds(t *testing.T) map[schema.GroupVersionKind]reflect.Type {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	types := scheme.KnownTypes(v1alpha1.GroupVersion)
+	types := scheme.KnownTypes(v1beta1.GroupVersion)
 	all := map[schema.GroupVersionKind]reflect.Type{}
 	for kind, goType := range types {
 		if _, ok := types[kind+"List"]; ok {
-			all[v1alpha1.GroupVersion.WithKind(kind)] = goType
+			all[v1beta1.GroupVersion.WithKind(kind)] = goType
 		}
 	}
 	return all
@@ -108,7 +108,7 @@ func TestProjectLayout(t *testing.T) {
 		t.Errorf("layout %v", chain)
 	}
 	// The module's name is the path of its API package without the folder.
-	var api v1alpha1.ElasticTrainingJob
+	var api v1beta1.ElasticTrainingJob
 	module, _, _ := strings.Cut(reflect.TypeOf(api).PkgPath(), "/api/")
 	if project.GetRepository() != module {
 		t.Errorf("repo %s, the module is %s", project.GetRepository(), module)

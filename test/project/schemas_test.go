@@ -44,7 +44,7 @@ func TestManifestsConform(t *testing.T) {
 		"a field that is missing":         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {}",
 		"a kind that nobody has":          "apiVersion: apps/v1\nkind: Deploymint\nmetadata: {name: a}",
 		"a version that nobody serves":    "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a}",
-		"a field that a CRD has not":      "apiVersion: tideline.io/v1alpha1\nkind: ElasticTrainingJob\nspec: {size: 2}",
+		"a field that a CRD has not":      "apiVersion: tideline.io/v1beta1\nkind: ElasticTrainingJob\nspec: {size: 2}",
 		"a CRD of others": "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: a}\n" +
 			"spec: {selector: {}, endpoints: [{interval: 30}]}",
 	} {

@@ -105,10 +105,10 @@ func applyFragment(ctx context.Context, u *user, where string, block markdown.Bl
 		Expect(sample).To(ContainSubstring(spec), "the sample has a spec")
 		applyText(ctx, u, where, strings.Replace(sample, spec, spec+block.Text, 1))
 	case "fragment of profile":
-		applyText(ctx, u, where, "apiVersion: tideline.io/v1alpha1\nkind: ResourceQuotaProfile\nmetadata: {name: shown}\nspec:\n"+
+		applyText(ctx, u, where, "apiVersion: tideline.io/v1beta1\nkind: ResourceQuotaProfile\nmetadata: {name: shown}\nspec:\n"+
 			"  namespaceSelector: {matchLabels: {team: shown}}\n"+block.Text)
 	case "fragment of merge":
-		text := "apiVersion: tideline.io/v1alpha1\nkind: MergeJob\nmetadata: {name: shown}\nspec:\n" +
+		text := "apiVersion: tideline.io/v1beta1\nkind: MergeJob\nmetadata: {name: shown}\nspec:\n" +
 			"  template: {spec: {containers: [{name: merge, image: merge}]}}\n" + block.Text
 		if !strings.Contains(block.Text, "  store:\n") {
 			text += "  store: {type: S3, s3: {bucket: models, credentialsRef: {name: model-store}}}\n"

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Summary says how a job stands, in a few lines.
-func Summary(job *v1alpha1.ElasticTrainingJob) string {
+func Summary(job *v1beta1.ElasticTrainingJob) string {
 	st := job.Status
 	var b strings.Builder
 	fmt.Fprintf(&b, "job %s: phase %q, workers %q, restarts %d, reason %q: %s\n",
@@ -35,7 +35,7 @@ func Summary(job *v1alpha1.ElasticTrainingJob) string {
 func (s *Scenario) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "namespace %s at the end:\n", s.Namespace)
-	jobs, merges := &v1alpha1.ElasticTrainingJobList{}, &v1alpha1.MergeJobList{}
+	jobs, merges := &v1beta1.ElasticTrainingJobList{}, &v1beta1.MergeJobList{}
 	pods, groups, events := &corev1.PodList{}, &schedulingv1beta1.PodGroupList{}, &eventsv1.EventList{}
 	for _, list := range []client.ObjectList{jobs, merges, pods, groups, events} {
 		if err := s.Client.List(s.ctx, list, client.InNamespace(s.Namespace)); err != nil {
@@ -79,11 +79,11 @@ func (s *Scenario) describe() string {
 func (w *World) Remains(ctx context.Context, namespace string) ([]string, error) {
 	var remains []string
 	for kind, list := range map[string]client.ObjectList{
-		v1alpha1.ElasticTrainingJobKind: &v1alpha1.ElasticTrainingJobList{},
-		v1alpha1.MergeJobKind:           &v1alpha1.MergeJobList{},
-		"Pod":                           &corev1.PodList{},
-		"Service":                       &corev1.ServiceList{},
-		"PodGroup":                      &schedulingv1beta1.PodGroupList{},
+		v1beta1.ElasticTrainingJobKind: &v1beta1.ElasticTrainingJobList{},
+		v1beta1.MergeJobKind:           &v1beta1.MergeJobList{},
+		"Pod":                          &corev1.PodList{},
+		"Service":                      &corev1.ServiceList{},
+		"PodGroup":                     &schedulingv1beta1.PodGroupList{},
 	} {
 		if err := w.Client.List(ctx, list, client.InNamespace(namespace)); err != nil && !meta.IsNoMatchError(err) {
 			return nil, err

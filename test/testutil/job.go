@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 )
 
@@ -17,16 +17,16 @@ import (
 const GPUResource corev1.ResourceName = "nvidia.com/gpu"
 
 // JobBuilder builds an ElasticTrainingJob, field by field, in the order in which one would say it.
-type JobBuilder struct{ job *v1alpha1.ElasticTrainingJob }
+type JobBuilder struct{ job *v1beta1.ElasticTrainingJob }
 
 // Job begins with the smallest job that is valid: one worker with one container that asks for nothing.
 func Job(name string) *JobBuilder {
-	return &JobBuilder{&v1alpha1.ElasticTrainingJob{
+	return &JobBuilder{&v1beta1.ElasticTrainingJob{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
-		Spec: v1alpha1.ElasticTrainingJobSpec{
+		Spec: v1beta1.ElasticTrainingJobSpec{
 			MinReplicas: 1, MaxReplicas: 1,
 			// Most scenarios are about surplus that is there at once, and that waits where there is no room.
-			Elasticity: v1alpha1.Elasticity{Growth: v1alpha1.Growth{Mode: v1alpha1.GrowthAlways}},
+			Elasticity: v1beta1.Elasticity{Growth: v1beta1.Growth{Mode: v1beta1.GrowthAlways}},
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 				Name: "trainer", Image: "registry.example/trainer:1", Command: []string{"torchrun", "train.py"},
 			}}}},
@@ -35,7 +35,7 @@ func Job(name string) *JobBuilder {
 }
 
 // Obj returns a copy of the job as built so far.
-func (b *JobBuilder) Obj() *v1alpha1.ElasticTrainingJob { return b.job.DeepCopy() }
+func (b *JobBuilder) Obj() *v1beta1.ElasticTrainingJob { return b.job.DeepCopy() }
 
 // In sets the namespace.
 func (b *JobBuilder) In(namespace string) *JobBuilder {
@@ -86,20 +86,20 @@ func (b *JobBuilder) Starvation(d time.Duration) *JobBuilder {
 }
 
 // ShrinkBy sets elasticity.shrink.initiator.
-func (b *JobBuilder) ShrinkBy(by v1alpha1.ShrinkInitiator) *JobBuilder {
+func (b *JobBuilder) ShrinkBy(by v1beta1.ShrinkInitiator) *JobBuilder {
 	b.job.Spec.Elasticity.Shrink.Initiator = by
 	return b
 }
 
 // Fitting has the job create only the surplus that fits.
 func (b *JobBuilder) Fitting() *JobBuilder {
-	b.job.Spec.Elasticity.Growth.Mode = v1alpha1.GrowthOnlyIfFits
+	b.job.Spec.Elasticity.Growth.Mode = v1beta1.GrowthOnlyIfFits
 	return b
 }
 
 // Paying has the job grow only if that pays, with restarts that are taken to last for d.
 func (b *JobBuilder) Paying(d time.Duration) *JobBuilder {
-	b.job.Spec.Elasticity.Growth.Mode, b.job.Spec.Elasticity.Growth.OutageSeconds = v1alpha1.GrowthOnlyIfPays, seconds(d)
+	b.job.Spec.Elasticity.Growth.Mode, b.job.Spec.Elasticity.Growth.OutageSeconds = v1beta1.GrowthOnlyIfPays, seconds(d)
 	return b
 }
 
@@ -130,7 +130,7 @@ func (b *JobBuilder) CompletionGrace(d time.Duration) *JobBuilder {
 }
 
 // CleanPods sets cleanup.podPolicy.
-func (b *JobBuilder) CleanPods(policy v1alpha1.CleanPodPolicy) *JobBuilder {
+func (b *JobBuilder) CleanPods(policy v1beta1.CleanPodPolicy) *JobBuilder {
 	b.job.Spec.Cleanup.PodPolicy = policy
 	return b
 }
@@ -166,7 +166,7 @@ func (b *JobBuilder) Mounts(claim string) *JobBuilder {
 }
 
 // With changes anything else.
-func (b *JobBuilder) With(change func(*v1alpha1.ElasticTrainingJob)) *JobBuilder {
+func (b *JobBuilder) With(change func(*v1beta1.ElasticTrainingJob)) *JobBuilder {
 	change(b.job)
 	return b
 }

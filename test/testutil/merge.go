@@ -16,18 +16,18 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // MergeBuilder builds a MergeJob, field by field, in the order in which one would say it.
-type MergeBuilder struct{ job *v1alpha1.MergeJob }
+type MergeBuilder struct{ job *v1beta1.MergeJob }
 
 // Merge begins with a merge of one pod that is due every ten hours.
 func Merge(name string) *MergeBuilder {
-	return &MergeBuilder{&v1alpha1.MergeJob{
+	return &MergeBuilder{&v1beta1.MergeJob{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
-		Spec: v1alpha1.MergeJobSpec{
-			Schedule:    &v1alpha1.MergeSchedule{Interval: &metav1.Duration{Duration: 10 * time.Hour}},
+		Spec: v1beta1.MergeJobSpec{
+			Schedule:    &v1beta1.MergeSchedule{Interval: &metav1.Duration{Duration: 10 * time.Hour}},
 			MinReplicas: 1, MaxReplicas: 1,
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 				Name: "merge", Image: "registry.example/merge:1",
@@ -37,10 +37,10 @@ func Merge(name string) *MergeBuilder {
 }
 
 // Obj returns a copy of the job as built so far.
-func (b *MergeBuilder) Obj() *v1alpha1.MergeJob { return b.job.DeepCopy() }
+func (b *MergeBuilder) Obj() *v1beta1.MergeJob { return b.job.DeepCopy() }
 
 // With changes the spec.
-func (b *MergeBuilder) With(change func(*v1alpha1.MergeJobSpec)) *MergeBuilder {
+func (b *MergeBuilder) With(change func(*v1beta1.MergeJobSpec)) *MergeBuilder {
 	change(&b.job.Spec)
 	return b
 }
@@ -85,7 +85,7 @@ func (b *MergeBuilder) Pool(queue string) *MergeBuilder {
 }
 
 // Store sets the store.
-func (b *MergeBuilder) Store(store v1alpha1.ModelStore) *MergeBuilder {
+func (b *MergeBuilder) Store(store v1beta1.ModelStore) *MergeBuilder {
 	b.job.Spec.Store = store
 	return b
 }
@@ -100,23 +100,23 @@ func (b *MergeBuilder) Backoff(seconds int32) *MergeBuilder {
 func MergePod(merge string, i int) string { return merge + "-merge-" + strconv.Itoa(i) }
 
 // FetchMerge returns a function that reads a MergeJob, for Eventually and Consistently.
-func (s *Scenario) FetchMerge(name string) func() (*v1alpha1.MergeJob, error) {
-	return func() (*v1alpha1.MergeJob, error) {
-		o := &v1alpha1.MergeJob{}
+func (s *Scenario) FetchMerge(name string) func() (*v1beta1.MergeJob, error) {
+	return func() (*v1beta1.MergeJob, error) {
+		o := &v1beta1.MergeJob{}
 		return o, s.Client.Get(s.ctx, s.key(name), o)
 	}
 }
 
 // ReadMerge reads a MergeJob once.
-func (s *Scenario) ReadMerge(name string) *v1alpha1.MergeJob {
+func (s *Scenario) ReadMerge(name string) *v1beta1.MergeJob {
 	s.t.Helper()
-	return Get(s, &v1alpha1.MergeJob{}, name)
+	return Get(s, &v1beta1.MergeJob{}, name)
 }
 
 // MergePods lists the pods of a merge by index; those that leave do not count.
 func (s *Scenario) MergePods(ctx context.Context, merge string) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
-	err := s.Client.List(ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelMerge: merge})
+	err := s.Client.List(ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels{v1beta1.LabelMerge: merge})
 	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return cmp.Compare(indexOf(&a), indexOf(&b)) })
 	return pods, err
@@ -141,7 +141,7 @@ func (s *Scenario) EndMerge(ctx context.Context, merge, status string) error {
 }
 
 // SummarizeMerge says how a merge stands, in a few lines.
-func SummarizeMerge(job *v1alpha1.MergeJob) string {
+func SummarizeMerge(job *v1beta1.MergeJob) string {
 	st := &job.Status
 	var b strings.Builder
 	fmt.Fprintf(&b, "merge %s: %q, reason %q: %s\n  run %+v\n", job.Name, st.Summary, st.Reason, st.Message, st.Run)

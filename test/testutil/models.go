@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // S3 is a server for objects, as its only user sees it, and the folder in which it keeps them.
@@ -28,7 +28,7 @@ type Models struct {
 	s *Scenario
 	// directory has the bucket's objects as files.
 	directory string
-	store     v1alpha1.ModelStore
+	store     v1beta1.ModelStore
 	put       func(ctx context.Context, key string) error
 }
 
@@ -47,9 +47,9 @@ func (s *Scenario) NewModels(server S3) *Models {
 	})
 	return &Models{
 		s: s, directory: filepath.Join(server.Directory, s.Namespace),
-		store: v1alpha1.ModelStore{
-			Type: v1alpha1.StoreS3, S3: &v1alpha1.S3Store{
-				Endpoint: server.Endpoint, Bucket: s.Namespace, CredentialsRef: v1alpha1.ObjectRef{Name: StoreSecret},
+		store: v1beta1.ModelStore{
+			Type: v1beta1.StoreS3, S3: &v1beta1.S3Store{
+				Endpoint: server.Endpoint, Bucket: s.Namespace, CredentialsRef: v1beta1.ObjectRef{Name: StoreSecret},
 			},
 		},
 		put: func(ctx context.Context, key string) error {
@@ -65,7 +65,7 @@ func (s *Scenario) LocalModels(stores string) *Models {
 	directory := filepath.Join(stores, s.Namespace)
 	s.must(os.MkdirAll(directory, 0o700), "make a bucket")
 	return &Models{
-		s: s, directory: directory, store: v1alpha1.ModelStore{Type: v1alpha1.StoreFile, File: &v1alpha1.FileStore{Path: directory}},
+		s: s, directory: directory, store: v1beta1.ModelStore{Type: v1beta1.StoreFile, File: &v1beta1.FileStore{Path: directory}},
 		put: func(_ context.Context, key string) error {
 			file := filepath.Join(directory, filepath.FromSlash(key))
 			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -77,7 +77,7 @@ func (s *Scenario) LocalModels(stores string) *Models {
 }
 
 // Of is where a model is.
-func (m *Models) Of(model string) v1alpha1.ModelStore {
+func (m *Models) Of(model string) v1beta1.ModelStore {
 	store := m.store.DeepCopy()
 	store.Prefix = model
 	return *store
@@ -115,7 +115,7 @@ func (m *Models) Date(model, name string, at time.Time) {
 }
 
 // Complete writes the full model of the run of a merge whose pods run, as its program does.
-func (m *Models) Complete(ctx context.Context, job *v1alpha1.MergeJob) error {
+func (m *Models) Complete(ctx context.Context, job *v1beta1.MergeJob) error {
 	return m.complete(ctx, job.Spec.Store.Prefix, job.Status.Run.ID)
 }
 

@@ -17,7 +17,7 @@ import (
 	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // TB is what a scenario needs of a test. *testing.T and GinkgoT() have it.
@@ -98,7 +98,7 @@ func (s *Scenario) Submit(jobs ...*JobBuilder) {
 // DeleteJob deletes a job.
 func (s *Scenario) DeleteJob(name string) {
 	s.t.Helper()
-	s.Delete(&v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}})
+	s.Delete(&v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}})
 }
 
 // PodsByRank are the pods of the scenario that are not leaving, by the rank that each has.
@@ -115,17 +115,17 @@ func (s *Scenario) PodsByRank(rank func(*corev1.Pod) int) (map[int]*corev1.Pod, 
 }
 
 // Fetch returns a function that reads a job, for Eventually and Consistently.
-func (s *Scenario) Fetch(job string) func() (*v1alpha1.ElasticTrainingJob, error) {
-	return func() (*v1alpha1.ElasticTrainingJob, error) {
-		o := &v1alpha1.ElasticTrainingJob{}
+func (s *Scenario) Fetch(job string) func() (*v1beta1.ElasticTrainingJob, error) {
+	return func() (*v1beta1.ElasticTrainingJob, error) {
+		o := &v1beta1.ElasticTrainingJob{}
 		return o, s.Client.Get(s.ctx, s.key(job), o)
 	}
 }
 
 // Read reads a job once.
-func (s *Scenario) Read(job string) *v1alpha1.ElasticTrainingJob {
+func (s *Scenario) Read(job string) *v1beta1.ElasticTrainingJob {
 	s.t.Helper()
-	return Get(s, &v1alpha1.ElasticTrainingJob{}, job)
+	return Get(s, &v1beta1.ElasticTrainingJob{}, job)
 }
 
 // FetchBudget returns a function that reads a PodDisruptionBudget, for Eventually and Consistently. Kubernetes learns of
@@ -146,7 +146,7 @@ func (s *Scenario) FetchBudget(name string) func() (*policyv1.PodDisruptionBudge
 func (s *Scenario) Remains() ([]string, error) { return s.World.Remains(s.ctx, s.Namespace) }
 
 // Events lists the events of a job, oldest first, as "Grew: Grew from 2 to 8 ready workers."
-func (s *Scenario) Events(job *v1alpha1.ElasticTrainingJob) ([]string, error) {
+func (s *Scenario) Events(job *v1beta1.ElasticTrainingJob) ([]string, error) {
 	return s.EventsOf(job.UID)
 }
 
@@ -175,7 +175,7 @@ func (s *Scenario) end() {
 	}
 	in := client.InNamespace(s.Namespace)
 	for _, o := range []client.Object{
-		&v1alpha1.ElasticTrainingJob{}, &v1alpha1.MergeJob{}, &batchv1alpha1.Job{}, &appsv1.Deployment{}, &appsv1.StatefulSet{},
+		&v1beta1.ElasticTrainingJob{}, &v1beta1.MergeJob{}, &batchv1alpha1.Job{}, &appsv1.Deployment{}, &appsv1.StatefulSet{},
 		&batchv1.Job{}, &schedulingv1beta1.PodGroup{}, &corev1.Pod{},
 	} {
 		if err := s.Client.DeleteAllOf(s.ctx, o, in); err != nil {

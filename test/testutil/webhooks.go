@@ -11,12 +11,13 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 )
 
@@ -75,7 +76,7 @@ func (in *Installation) InstallWebhooks(ctx context.Context, address string) err
 func (w *World) AwaitWebhooks(ctx context.Context) error {
 	last := errors.New("nobody was asked")
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		probe, err := probeOf(Job("webhook-probe").Obj())
+		probe, err := probeOf(Job("webhook-probe").Obj(), w.version)
 		if err != nil {
 			return false, err
 		}
@@ -91,7 +92,7 @@ func (w *World) AwaitWebhooks(ctx context.Context) error {
 
 // probeOf is a job with what every version of Tideline has in a job, and no more: the version before may give the rest
 // another type.
-func probeOf(job *v1alpha1.ElasticTrainingJob) (*unstructured.Unstructured, error) {
+func probeOf(job *v1beta1.ElasticTrainingJob, version schema.GroupVersion) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
 	if err != nil {
 		return nil, fmt.Errorf("write a job: %w", err)
@@ -103,7 +104,7 @@ func probeOf(job *v1alpha1.ElasticTrainingJob) (*unstructured.Unstructured, erro
 			"minReplicas": spec["minReplicas"], "maxReplicas": spec["maxReplicas"], "template": spec["template"],
 		},
 	}}
-	probe.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind))
+	probe.SetGroupVersionKind(version.WithKind(v1beta1.ElasticTrainingJobKind))
 	return probe, nil
 }
 

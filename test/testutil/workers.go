@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // workers are the pods of the jobs in a namespace, as kubelets, schedulers and users deal with them.
@@ -26,13 +26,13 @@ func WorkerName(job string, i int) string { return job + "-worker-" + strconv.It
 // Pods lists every pod of a job's name, by index, those of an earlier job and those that are leaving included.
 func (w *workers) Pods(job string) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
-	err := w.Client.List(w.ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{v1alpha1.LabelJob: job})
+	err := w.Client.List(w.ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{v1beta1.LabelJob: job})
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return cmp.Compare(indexOf(&a), indexOf(&b)) })
 	return list.Items, err
 }
 
 func indexOf(pod *corev1.Pod) int {
-	i, err := strconv.Atoi(pod.Labels[v1alpha1.LabelWorkerIndex])
+	i, err := strconv.Atoi(pod.Labels[v1beta1.LabelWorkerIndex])
 	if err != nil {
 		return -1
 	}

@@ -17,7 +17,7 @@ import time
 import urllib.error
 import urllib.request
 
-API_VERSION = "tideline.io/v1alpha1"
+API_VERSION = "tideline.io/v1beta1"
 LARGEST_SCRIPT = 512 << 10
 MOST_FAILURES = 60
 # What kubectl says of troubles that pass.

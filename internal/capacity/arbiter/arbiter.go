@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -239,17 +239,17 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 	a.mu.RLock()
 	wakeMerges, wakeProfiles := a.wakeMerges, a.wakeProfiles
 	a.mu.RUnlock()
-	if woken.profiles && wakeProfiles != nil && !wakeObject(ctx, wakeProfiles, &v1alpha1.ResourceQuotaProfile{}) {
+	if woken.profiles && wakeProfiles != nil && !wakeObject(ctx, wakeProfiles, &v1beta1.ResourceQuotaProfile{}) {
 		return 0, nil
 	}
 	for _, job := range woken.jobs {
-		object := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name}}
+		object := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name}}
 		if !wakeObject(ctx, a.wake, object) {
 			return 0, nil
 		}
 	}
 	for _, job := range woken.merges {
-		object := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name}}
+		object := &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name}}
 		if wakeMerges != nil && !wakeObject(ctx, wakeMerges, object) {
 			return 0, nil
 		}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -67,26 +67,26 @@ func newFixture(t *testing.T) *fixture {
 }
 
 // job adds a job of at least two workers whose first bound workers are on the node.
-func (s *fixture) job(name string, maximum, bound int32) *v1alpha1.ElasticTrainingJob {
+func (s *fixture) job(name string, maximum, bound int32) *v1beta1.ElasticTrainingJob {
 	return s.jobIn("default", name, maximum, bound)
 }
 
 // jobIn adds one in a queue.
-func (s *fixture) jobIn(queue, name string, maximum, bound int32) *v1alpha1.ElasticTrainingJob {
-	j := &v1alpha1.ElasticTrainingJob{
+func (s *fixture) jobIn(queue, name string, maximum, bound int32) *v1beta1.ElasticTrainingJob {
+	j := &v1beta1.ElasticTrainingJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ads", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
 		},
-		Spec: v1alpha1.ElasticTrainingJobSpec{
+		Spec: v1beta1.ElasticTrainingJobSpec{
 			MinReplicas: 2, MaxReplicas: maximum,
-			Elasticity: v1alpha1.Elasticity{Shrink: v1alpha1.Shrink{Initiator: v1alpha1.ShrinkAuto, StarvationSeconds: ptr.To[int32](60)}},
-			Framework: v1alpha1.Framework{Torchrun: &v1alpha1.Torchrun{
+			Elasticity: v1beta1.Elasticity{Shrink: v1beta1.Shrink{Initiator: v1beta1.ShrinkAuto, StarvationSeconds: ptr.To[int32](60)}},
+			Framework: v1beta1.Framework{Torchrun: &v1beta1.Torchrun{
 				JoinTimeoutSeconds:     ptr.To[int32](600),
 				LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
 			}},
 		},
-		Status: v1alpha1.ElasticTrainingJobStatus{
-			Queue: queue, Attempt: &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: maximum},
+		Status: v1beta1.ElasticTrainingJobStatus{
+			Queue: queue, Attempt: &v1beta1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: maximum},
 		},
 	}
 	one := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
@@ -100,7 +100,7 @@ func (s *fixture) jobIn(queue, name string, maximum, bound int32) *v1alpha1.Elas
 }
 
 // bind adds the pods of the job's first workers, on the node.
-func (s *fixture) bind(j *v1alpha1.ElasticTrainingJob, bound int32) {
+func (s *fixture) bind(j *v1beta1.ElasticTrainingJob, bound int32) {
 	b := trainingpod.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: "default"}
 	for i := range bound {
 		pod := b.NewPod(i)
@@ -121,12 +121,12 @@ func (s *fixture) wait() {
 		}
 	}
 	for _, o := range s.objects {
-		j, ok := o.(*v1alpha1.ElasticTrainingJob)
+		j, ok := o.(*v1beta1.ElasticTrainingJob)
 		if !ok || j.Status.Attempt == nil || j.Status.Preemption != nil || s.bare[j.Name] {
 			continue
 		}
 		since := now.Add(-time.Hour)
-		if scheduled := meta.FindStatusCondition(j.Status.Conditions, v1alpha1.ConditionScheduled); scheduled != nil {
+		if scheduled := meta.FindStatusCondition(j.Status.Conditions, v1beta1.ConditionScheduled); scheduled != nil {
 			since = scheduled.LastTransitionTime.Time
 		}
 		b := trainingpod.Blueprint{
@@ -147,7 +147,7 @@ func (s *fixture) arbiter() *Arbiter {
 	s.t.Helper()
 	s.wait()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, gang.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme, gang.AddToScheme} {
 		NewWithT(s.t).Expect(add(scheme)).To(Succeed())
 	}
 	cfg := config.DefaultConfiguration()
@@ -173,9 +173,9 @@ func (a *Arbiter) snapshotNow(t *testing.T) capacity.Snapshot {
 
 func key(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ads", Name: name} }
 
-func waitingSince(j *v1alpha1.ElasticTrainingJob, since time.Time) {
+func waitingSince(j *v1beta1.ElasticTrainingJob, since time.Time) {
 	j.Status.Conditions = []metav1.Condition{{
-		Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(since),
+		Type: v1beta1.ConditionScheduled, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(since),
 	}}
 }
 
@@ -265,13 +265,13 @@ func TestSurplusThatMayStayIsNotTaken(t *testing.T) {
 func TestStarvedGangMakesSurplusLeave(t *testing.T) {
 	for name, c := range map[string]struct {
 		served   bool
-		shrinkBy v1alpha1.ShrinkInitiator
+		shrinkBy v1beta1.ShrinkInitiator
 		leave    []types.UID
 	}{
-		"auto, Volcano does not serve": {false, v1alpha1.ShrinkAuto, []types.UID{"ctr-worker-6"}},
-		"auto, Volcano serves":         {true, v1alpha1.ShrinkAuto, nil},
-		"scheduler":                    {false, v1alpha1.ShrinkByScheduler, nil},
-		"operator, Volcano serves":     {true, v1alpha1.ShrinkByOperator, []types.UID{"ctr-worker-6"}},
+		"auto, Volcano does not serve": {false, v1beta1.ShrinkAuto, []types.UID{"ctr-worker-6"}},
+		"auto, Volcano serves":         {true, v1beta1.ShrinkAuto, nil},
+		"scheduler":                    {false, v1beta1.ShrinkByScheduler, nil},
+		"operator, Volcano serves":     {true, v1beta1.ShrinkByOperator, []types.UID{"ctr-worker-6"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -367,7 +367,7 @@ func TestRoomIsForThePreemptedGangThatGoesOnAlready(t *testing.T) {
 				return kind == gang.NewPodGroup().GetObjectKind().GroupVersionKind().Kind && metav1.IsControlledBy(o, goesOn)
 			})
 			goesOn.Status.Queue, goesOn.Status.Attempt.StartTime = "default", metav1.NewTime(now.Add(-tc.began))
-			next.Status.Queue, next.Status.Preemption = "default", &v1alpha1.PreemptionStatus{}
+			next.Status.Queue, next.Status.Preemption = "default", &v1beta1.PreemptionStatus{}
 			a := s.arbiter()
 			if tc.operator > 0 {
 				a.began = now.Add(-tc.operator)

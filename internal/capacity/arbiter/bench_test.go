@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
@@ -47,7 +47,7 @@ func (s *scene) add(list client.ObjectList, o client.Object) {
 
 // Get is for namespaces and single Queues, which the arbiter does not ask for here.
 func (s *scene) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("objects").GroupResource(), key.Name)
+	return apierrors.NewNotFound(v1beta1.GroupVersion.WithResource("objects").GroupResource(), key.Name)
 }
 
 // List lists as caches do: into a list whose items share what the objects point to.
@@ -92,7 +92,7 @@ func newSceneOf(nodes, jobs, waiting int, grow bool) *scene {
 // addJob adds a job: on a node, or waiting with its core if the number of the node is less than 0.
 func (s *scene) addJob(name string, i int, each int64, node int) {
 	queue := fmt.Sprintf("queue-%02d", i%sceneLines)
-	j := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{
+	j := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ads", Name: name, UID: types.UID(name), Generation: 1,
 		CreationTimestamp: metav1.NewTime(now.Add(-time.Hour - time.Duration(i)*time.Second)),
 	}}
@@ -100,8 +100,8 @@ func (s *scene) addJob(name string, i int, each int64, node int) {
 	if node < 0 {
 		j.Spec.MinReplicas, j.Spec.MaxReplicas = int32(2+i%5), int32(8)
 	}
-	j.Spec.Elasticity.Shrink = v1alpha1.Shrink{Initiator: v1alpha1.ShrinkAuto, StarvationSeconds: ptr.To[int32](60)}
-	j.Spec.Framework.Torchrun = &v1alpha1.Torchrun{JoinTimeoutSeconds: ptr.To[int32](600)}
+	j.Spec.Elasticity.Shrink = v1beta1.Shrink{Initiator: v1beta1.ShrinkAuto, StarvationSeconds: ptr.To[int32](60)}
+	j.Spec.Framework.Torchrun = &v1beta1.Torchrun{JoinTimeoutSeconds: ptr.To[int32](600)}
 	asks := corev1.ResourceList{
 		"cpu": resource.MustParse("8"), "memory": resource.MustParse("64Gi"), gpus: *resource.NewQuantity(each, resource.DecimalSI),
 	}
@@ -110,18 +110,18 @@ func (s *scene) addJob(name string, i int, each int64, node int) {
 		Name: "trainer", Image: "trainer", Resources: corev1.ResourceRequirements{Requests: asks, Limits: asks},
 	}}
 	if s.grow && node >= 0 {
-		j.Spec.MaxReplicas, j.Spec.Elasticity.Growth.Mode = 8, v1alpha1.GrowthOnlyIfPays
+		j.Spec.MaxReplicas, j.Spec.Elasticity.Growth.Mode = 8, v1beta1.GrowthOnlyIfPays
 	}
 	started := metav1.NewTime(now.Add(-time.Hour))
 	j.Status.Queue = queue
-	j.Status.Attempt = &v1alpha1.AttemptStatus{
+	j.Status.Attempt = &v1beta1.AttemptStatus{
 		Number: 1, StartTime: started, MinReplicas: j.Spec.MinReplicas, MaxReplicas: j.Spec.MaxReplicas,
 	}
 	pods := j.Spec.MinReplicas
 	if node >= 0 {
 		j.Status.RunningSince, pods = &started, 4
 	}
-	s.add(&v1alpha1.ElasticTrainingJobList{}, j)
+	s.add(&v1beta1.ElasticTrainingJobList{}, j)
 	b := trainingpod.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: queue}
 	for _, g := range []client.Object{b.CoreGroup().PodGroup(), b.SurplusGroup().PodGroup()} {
 		s.add(gang.NewPodGroupList(), g)
@@ -202,13 +202,13 @@ func BenchmarkEvaluateRules(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			s := newScene(2000, false)
-			for _, o := range s.lists[reflect.TypeOf(&v1alpha1.ElasticTrainingJobList{})] {
-				job, _ := o.(*v1alpha1.ElasticTrainingJob)
+			for _, o := range s.lists[reflect.TypeOf(&v1beta1.ElasticTrainingJobList{})] {
+				job, _ := o.(*v1beta1.ElasticTrainingJob)
 				ruled(&job.Spec.Template.Spec, job.Name, job.Status.RunningSince == nil)
 			}
 			for _, o := range s.lists[reflect.TypeOf(&corev1.PodList{})] {
 				pod, _ := o.(*corev1.Pod)
-				ruled(&pod.Spec, pod.Labels[v1alpha1.LabelJob], pod.Spec.NodeName == "")
+				ruled(&pod.Spec, pod.Labels[v1beta1.LabelJob], pod.Spec.NodeName == "")
 			}
 			a, at := s.arbiter(b.Context()), now
 			for b.Loop() {

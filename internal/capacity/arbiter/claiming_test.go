@@ -11,34 +11,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 func TestWhichTrainingsClaimRoom(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(s *fixture, j *v1alpha1.ElasticTrainingJob)
+		change func(s *fixture, j *v1beta1.ElasticTrainingJob)
 		after  time.Duration
 		claims bool
 	}{
-		"its pods wait": {change: func(*fixture, *v1alpha1.ElasticTrainingJob) {}, claims: true},
+		"its pods wait": {change: func(*fixture, *v1beta1.ElasticTrainingJob) {}, claims: true},
 		"it has its places, and has not begun": {
-			change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) { s.bind(j, 2) }, claims: true,
+			change: func(s *fixture, j *v1beta1.ElasticTrainingJob) { s.bind(j, 2) }, claims: true,
 		},
-		"it is suspended": {change: func(_ *fixture, j *v1alpha1.ElasticTrainingJob) { j.Spec.Suspend = true }},
-		"it is suspended, and still has its places": {change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"it is suspended": {change: func(_ *fixture, j *v1beta1.ElasticTrainingJob) { j.Spec.Suspend = true }},
+		"it is suspended, and still has its places": {change: func(s *fixture, j *v1beta1.ElasticTrainingJob) {
 			s.bind(j, 2)
 			j.Spec.Suspend = true
 		}},
-		"scheduling gates hold its pods": {change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"scheduling gates hold its pods": {change: func(s *fixture, j *v1beta1.ElasticTrainingJob) {
 			s.hold(j, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}} })
 		}},
-		"a quota refuses its pods": {change: func(s *fixture, _ *v1alpha1.ElasticTrainingJob) {
+		"a quota refuses its pods": {change: func(s *fixture, _ *v1beta1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
 		}},
-		"no node takes its pods": {change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"no node takes its pods": {change: func(s *fixture, j *v1beta1.ElasticTrainingJob) {
 			s.hold(j, func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"gpu": "none"} })
 		}},
-		"it is larger than the cluster": {change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"it is larger than the cluster": {change: func(s *fixture, j *v1beta1.ElasticTrainingJob) {
 			s.hold(j, func(p *corev1.Pod) {
 				p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1000")}
 			})
@@ -68,24 +68,24 @@ func TestWhichTrainingsClaimRoom(t *testing.T) {
 
 // reserve has a profile keep room for a training of that name.
 func (s *fixture) reserve(name string) {
-	s.objects = append(s.objects, &v1alpha1.ResourceQuotaProfile{
+	s.objects = append(s.objects, &v1beta1.ResourceQuotaProfile{
 		ObjectMeta: metav1.ObjectMeta{Name: "team"},
-		Spec: v1alpha1.ResourceQuotaProfileSpec{Reservations: []v1alpha1.ProfileReservation{{
-			JobRef: v1alpha1.ObjectRef{Name: name}, Owner: "alice",
+		Spec: v1beta1.ResourceQuotaProfileSpec{Reservations: []v1beta1.ProfileReservation{{
+			JobRef: v1beta1.ObjectRef{Name: name}, Owner: "alice",
 		}}},
 	})
 }
 
 // rejected has kubelets reject worker 1 so many times in a row.
-func rejected(times int32) func(*fixture, *v1alpha1.ElasticTrainingJob) {
-	return func(_ *fixture, j *v1alpha1.ElasticTrainingJob) {
-		j.Status.Members = []v1alpha1.Member{{Index: 1, UID: "before", State: v1alpha1.MemberLost}}
-		j.Status.Retries = []v1alpha1.Retry{{Index: 1, Rejections: times}}
+func rejected(times int32) func(*fixture, *v1beta1.ElasticTrainingJob) {
+	return func(_ *fixture, j *v1beta1.ElasticTrainingJob) {
+		j.Status.Members = []v1beta1.Member{{Index: 1, UID: "before", State: v1beta1.MemberLost}}
+		j.Status.Retries = []v1beta1.Retry{{Index: 1, Rejections: times}}
 	}
 }
 
 // hasRoom makes room for the claimant.
-func hasRoom(s *fixture, _ *v1alpha1.ElasticTrainingJob) {
+func hasRoom(s *fixture, _ *v1beta1.ElasticTrainingJob) {
 	node, _ := s.objects[0].(*corev1.Node)
 	node.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("10")
 }
@@ -119,6 +119,6 @@ func TestProfilesAreWokenWhenOtherTrainingsClaimRoom(t *testing.T) {
 		woken <- e.Object
 	}()
 	evaluate("somebody reads")
-	g.Eventually(woken).Should(Receive(BeAssignableToTypeOf(&v1alpha1.ResourceQuotaProfile{})))
+	g.Eventually(woken).Should(Receive(BeAssignableToTypeOf(&v1beta1.ResourceQuotaProfile{})))
 	evaluate("nothing changed")
 }

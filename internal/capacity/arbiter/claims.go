@@ -12,7 +12,7 @@ import (
 	"k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/capacity/devices"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -243,20 +243,20 @@ func (c *collector) claimOther(key types.NamespacedName, g gang.Membership) {
 }
 
 // wantsCore is true for a training that has a core, or asks for one.
-func wantsCore(job *v1alpha1.ElasticTrainingJob) bool {
+func wantsCore(job *v1beta1.ElasticTrainingJob) bool {
 	st := &job.Status
 	return st.Attempt != nil && !job.Spec.Suspend && st.Preemption == nil && st.MasterCompletionTime == nil &&
 		st.CompletionTime == nil && job.DeletionTimestamp == nil
 }
 
 // missing is how many workers of a training's core have no place.
-func (m *mirror) missing(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) int32 {
+func (m *mirror) missing(key types.NamespacedName, job *v1beta1.ElasticTrainingJob) int32 {
 	r := m.rollOf(key)
 	return job.Status.Attempt.MinReplicas - r.bound - m.completedCore(r, job)
 }
 
 // claimOurs claims room for the core of a training, or lists it among the growers if its core is placed.
-func (c *collector) claimOurs(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) {
+func (c *collector) claimOurs(key types.NamespacedName, queue string, job *v1beta1.ElasticTrainingJob) {
 	if !wantsCore(job) {
 		return
 	}
@@ -310,7 +310,7 @@ func (in *inputs) askForCeilings(model *capacity.Model, judged verdicts) {
 }
 
 // completedCore counts the core workers that have completed: by their pods, and by the status for pods that are gone.
-func (m *mirror) completedCore(r *roll, job *v1alpha1.ElasticTrainingJob) int32 {
+func (m *mirror) completedCore(r *roll, job *v1beta1.ElasticTrainingJob) int32 {
 	finished := map[int32]bool{}
 	if r.completed > 0 {
 		for _, p := range r.pods {
@@ -447,7 +447,7 @@ func bindingVolumes(all []corev1.Volume) []corev1.VolumeSource {
 }
 
 // isArriving is true if the job's attempt has just begun, so that its pods are about to be created.
-func (c *collector) isArriving(job *v1alpha1.ElasticTrainingJob) bool {
+func (c *collector) isArriving(job *v1beta1.ElasticTrainingJob) bool {
 	if job.Status.Attempt == nil || job.Status.RunningSince != nil {
 		return false
 	}
@@ -465,6 +465,6 @@ func (c *collector) isArriving(job *v1alpha1.ElasticTrainingJob) bool {
 }
 
 // isCoreOf is true if the PodGroup is the core of the job.
-func isCoreOf(g gang.Membership, job *v1alpha1.ElasticTrainingJob) bool {
+func isCoreOf(g gang.Membership, job *v1beta1.ElasticTrainingJob) bool {
 	return g.Owner != nil && g.Owner.UID == job.UID
 }

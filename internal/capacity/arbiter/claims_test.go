@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -24,7 +24,7 @@ import (
 
 // claimant adds job gang of two workers, of the most important tier, which has waited for an hour while job ctr holds all
 // eight GPUs.
-func (s *fixture) claimant() *v1alpha1.ElasticTrainingJob {
+func (s *fixture) claimant() *v1beta1.ElasticTrainingJob {
 	holder := s.job("ctr", 8, 8)
 	holder.Status.RunningSince = ptr.To(metav1.NewTime(now.Add(-time.Hour)))
 	j := s.job("gang", 4, 0)
@@ -34,10 +34,10 @@ func (s *fixture) claimant() *v1alpha1.ElasticTrainingJob {
 }
 
 // hold has every pod of the job that waits pass through change.
-func (s *fixture) hold(j *v1alpha1.ElasticTrainingJob, change func(*corev1.Pod)) {
+func (s *fixture) hold(j *v1beta1.ElasticTrainingJob, change func(*corev1.Pod)) {
 	s.wait()
 	for _, o := range s.waits {
-		if pod, ok := o.(*corev1.Pod); ok && pod.Labels[v1alpha1.LabelJob] == j.Name {
+		if pod, ok := o.(*corev1.Pod); ok && pod.Labels[v1beta1.LabelJob] == j.Name {
 			change(pod)
 		}
 	}
@@ -46,61 +46,61 @@ func (s *fixture) hold(j *v1alpha1.ElasticTrainingJob, change func(*corev1.Pod))
 
 func TestWhoClaimsRoom(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(s *fixture, j *v1alpha1.ElasticTrainingJob)
+		change func(s *fixture, j *v1beta1.ElasticTrainingJob)
 		// waits is true for a gang that claims room, and served for one that others leave for.
 		waits, served bool
 	}{
-		"its pods wait": {func(*fixture, *v1alpha1.ElasticTrainingJob) {}, true, true},
-		"a core worker has completed, and the other runs": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"its pods wait": {func(*fixture, *v1beta1.ElasticTrainingJob) {}, true, true},
+		"a core worker has completed, and the other runs": {func(s *fixture, j *v1beta1.ElasticTrainingJob) {
 			s.bind(j, 2)
 			s.ofJob("gang")[1].Status.Phase = corev1.PodSucceeded
 		}, false, false},
-		"a core worker has completed, and its pod is gone": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"a core worker has completed, and its pod is gone": {func(s *fixture, j *v1beta1.ElasticTrainingJob) {
 			s.bind(j, 1)
 			s.bare = map[string]bool{"gang": true}
-			j.Status.Members = []v1alpha1.Member{{Index: 1, UID: "u", State: v1alpha1.MemberCompleted}}
+			j.Status.Members = []v1beta1.Member{{Index: 1, UID: "u", State: v1beta1.MemberCompleted}}
 		}, false, false},
-		"a quota refuses its pods": {func(s *fixture, _ *v1alpha1.ElasticTrainingJob) {
+		"a quota refuses its pods": {func(s *fixture, _ *v1beta1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
 		}, false, false},
-		"a quota refuses one of its pods": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"a quota refuses one of its pods": {func(s *fixture, j *v1beta1.ElasticTrainingJob) {
 			s.hold(j, func(p *corev1.Pod) {
 				if p.Name == "gang-worker-1" {
 					p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.NewTime(now)), []string{"x/y"}
 				}
 			})
 		}, false, false},
-		"its pods are refused, and one is there that nobody expects": {func(_ *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"its pods are refused, and one is there that nobody expects": {func(_ *fixture, j *v1beta1.ElasticTrainingJob) {
 			j.Status.Conditions = append(j.Status.Conditions, metav1.Condition{
-				Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRejected,
+				Type: v1beta1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonRejected,
 			})
 		}, false, false},
-		"its attempt has just begun": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"its attempt has just begun": {func(s *fixture, j *v1beta1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
 			j.Status.Attempt.StartTime = metav1.NewTime(now.Add(-5 * time.Second))
 			j.Spec.Elasticity.Shrink.StarvationSeconds = ptr.To[int32](0)
 		}, true, false},
-		"its attempt has just begun, in a back-off": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"its attempt has just begun, in a back-off": {func(s *fixture, j *v1beta1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
 			j.Status.Attempt.StartTime = metav1.NewTime(now.Add(-5 * time.Second))
 			j.Spec.Elasticity.Shrink.StarvationSeconds = ptr.To[int32](0)
-			j.Status.Conditions[0].Reason = v1alpha1.ReasonBackOff
+			j.Status.Conditions[0].Reason = v1beta1.ReasonBackOff
 		}, false, false},
-		"its attempt began a while ago, and has no pods": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"its attempt began a while ago, and has no pods": {func(s *fixture, j *v1beta1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
 			j.Status.Attempt.StartTime = metav1.NewTime(now.Add(-2 * arriving))
 		}, false, false},
-		"its Queue is closed": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"its Queue is closed": {func(s *fixture, j *v1beta1.ElasticTrainingJob) {
 			queue := gang.NewQueue()
 			queue.SetName("closed")
 			set(t, queue, "Closed", "status", "state")
 			s.objects = append(s.objects, queue)
 			s.inQueue(j, "closed")
 		}, false, false},
-		"scheduling gates hold its pods": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"scheduling gates hold its pods": {func(s *fixture, j *v1beta1.ElasticTrainingJob) {
 			s.hold(j, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}} })
 		}, false, false},
-		"a scheduling gate holds one of its pods": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"a scheduling gate holds one of its pods": {func(s *fixture, j *v1beta1.ElasticTrainingJob) {
 			s.hold(j, func(p *corev1.Pod) {
 				if p.Name == "gang-worker-1" {
 					p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}}
@@ -137,7 +137,7 @@ func set(t *testing.T, o client.Object, value string, fields ...string) {
 }
 
 // inQueue moves the core of a job to another queue.
-func (s *fixture) inQueue(j *v1alpha1.ElasticTrainingJob, queue string) {
+func (s *fixture) inQueue(j *v1beta1.ElasticTrainingJob, queue string) {
 	j.Status.Queue = queue
 	for _, o := range s.objects {
 		if reflect.TypeOf(o) == reflect.TypeOf(gang.NewPodGroup()) && metav1.IsControlledBy(o, j) {
@@ -245,8 +245,8 @@ func TestStoppedJobGoesOnOnceTheClaimForItHasEnded(t *testing.T) {
 	waits := s.job("gang", 2, 0)
 	waits.Spec.Tier = "main-traffic"
 	stopped := s.job("stopped", 2, 0)
-	stopped.Status.Preemption = &v1alpha1.PreemptionStatus{
-		By: v1alpha1.GangRef{Namespace: "ads", Name: "gang"}, Since: metav1.NewTime(now),
+	stopped.Status.Preemption = &v1beta1.PreemptionStatus{
+		By: v1beta1.GangRef{Namespace: "ads", Name: "gang"}, Since: metav1.NewTime(now),
 	}
 	a := s.arbiter()
 	for _, after := range []time.Duration{0, 59 * time.Second} {
@@ -288,19 +288,19 @@ func TestKindsOfPodsAreBounded(t *testing.T) {
 
 func TestTrainingThatCouldNeverFitIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit     func(*v1alpha1.ElasticTrainingJob)
+		edit     func(*v1beta1.ElasticTrainingJob)
 		oversize *capacity.Oversize
 		largest  int32
 		fits     bool
 	}{
-		"too many workers": {edit: func(j *v1alpha1.ElasticTrainingJob) {
+		"too many workers": {edit: func(j *v1beta1.ElasticTrainingJob) {
 			j.Spec.MinReplicas, j.Spec.MaxReplicas = 64, 64
 		}, largest: 8},
-		"too large a worker": {edit: func(j *v1alpha1.ElasticTrainingJob) {
+		"too large a worker": {edit: func(j *v1beta1.ElasticTrainingJob) {
 			much := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("64")}
 			j.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: much, Requests: much}
 		}, oversize: &capacity.Oversize{Resource: "nvidia.com/gpu", Asks: 64, Largest: 8}},
-		"as many as there are": {edit: func(*v1alpha1.ElasticTrainingJob) {}, fits: true},
+		"as many as there are": {edit: func(*v1beta1.ElasticTrainingJob) {}, fits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -202,7 +202,7 @@ func (m *mirror) isOpen(queue string) bool {
 // addPods adds the pods of one controller to the snapshot, a training or nil for any other, and returns how much work the
 // training would lose, in device-seconds.
 func (c *collector) addPods(
-	ctx context.Context, to *capacity.Snapshot, job *v1alpha1.ElasticTrainingJob, pods []*knownPod,
+	ctx context.Context, to *capacity.Snapshot, job *v1beta1.ElasticTrainingJob, pods []*knownPod,
 ) (stake int64) {
 	var of crew
 	var group types.NamespacedName
@@ -236,7 +236,7 @@ func (c *collector) addPods(
 
 // waitingSurplus describes a pod without a node, of a training or of none, as surplus that waits for one; nil for a pod that is
 // none.
-func (c *collector) waitingSurplus(p *knownPod, job *v1alpha1.ElasticTrainingJob) *capacity.Surplus {
+func (c *collector) waitingSurplus(p *knownPod, job *v1beta1.ElasticTrainingJob) *capacity.Surplus {
 	if p.pod.DeletionTimestamp != nil || len(p.pod.Spec.SchedulingGates) > 0 {
 		return nil
 	}
@@ -244,7 +244,7 @@ func (c *collector) waitingSurplus(p *knownPod, job *v1alpha1.ElasticTrainingJob
 }
 
 // boundPod is a pod on its node, of a training or of none, as the model sees it.
-func (c *collector) boundPod(p *knownPod, job *v1alpha1.ElasticTrainingJob, queue string) capacity.Pod {
+func (c *collector) boundPod(p *knownPod, job *v1beta1.ElasticTrainingJob, queue string) capacity.Pod {
 	pod := capacity.Pod{Node: p.node, Requests: p.requests, Kin: p.kin, Parts: p.parts}
 	if p.pod.DeletionTimestamp != nil {
 		// It has no Queue: Volcano's plugins do not count terminating pods either.
@@ -279,7 +279,7 @@ func soonGone(p *corev1.Pod) bool {
 }
 
 // jobOf is the training that controls the pod; nil if none does. Labels do not count, because users may write them.
-func (m *mirror) jobOf(p *knownPod) *v1alpha1.ElasticTrainingJob {
+func (m *mirror) jobOf(p *knownPod) *v1beta1.ElasticTrainingJob {
 	job := m.jobs[p.owner.NamespacedName]
 	if job == nil || job.UID != p.owner.uid {
 		return nil
@@ -293,7 +293,7 @@ func (m *mirror) workerOf(p *knownPod) (types.NamespacedName, int32, bool) {
 }
 
 // isStopping is true for a job that is being stopped as a whole.
-func isStopping(job *v1alpha1.ElasticTrainingJob) bool {
+func isStopping(job *v1beta1.ElasticTrainingJob) bool {
 	st := &job.Status
 	switch {
 	case st.CompletionTime != nil || job.DeletionTimestamp != nil || st.Attempt == nil:
@@ -305,7 +305,7 @@ func isStopping(job *v1alpha1.ElasticTrainingJob) bool {
 }
 
 // addRunning adds a training that runs, and so may be stopped. stake is how much work it would lose.
-func (c *collector) addRunning(to *capacity.Snapshot, key types.NamespacedName, job *v1alpha1.ElasticTrainingJob, stake int64) {
+func (c *collector) addRunning(to *capacity.Snapshot, key types.NamespacedName, job *v1beta1.ElasticTrainingJob, stake int64) {
 	st := &job.Status
 	if !wantsCore(job) || st.RunningSince == nil {
 		return
@@ -319,7 +319,7 @@ func (c *collector) addRunning(to *capacity.Snapshot, key types.NamespacedName, 
 
 // mayStay is true for a bound surplus pod that has not run for its job's shrink.minRunSeconds yet, as far as its tier allows
 // those.
-func (c *collector) mayStay(p *corev1.Pod, job *v1alpha1.ElasticTrainingJob) bool {
+func (c *collector) mayStay(p *corev1.Pod, job *v1beta1.ElasticTrainingJob) bool {
 	if job == nil {
 		return false // Surplus of a merge has no such time.
 	}
@@ -336,7 +336,7 @@ func (c *collector) mayStay(p *corev1.Pod, job *v1alpha1.ElasticTrainingJob) boo
 }
 
 // surplusOf describes the pod, of a training or of none, as surplus; nil for a pod that is not surplus.
-func (c *collector) surplusOf(p *knownPod, job *v1alpha1.ElasticTrainingJob) *capacity.Surplus {
+func (c *collector) surplusOf(p *knownPod, job *v1beta1.ElasticTrainingJob) *capacity.Surplus {
 	if job == nil || !p.isWorker {
 		return c.mergeSurplus(p)
 	}
@@ -350,7 +350,7 @@ func (c *collector) surplusOf(p *knownPod, job *v1alpha1.ElasticTrainingJob) *ca
 }
 
 // tierOf is the tier that a job asks for or has in its status; zero if the configuration no longer has it.
-func (c *collector) tierOf(job *v1alpha1.ElasticTrainingJob) config.Tier {
+func (c *collector) tierOf(job *v1beta1.ElasticTrainingJob) config.Tier {
 	tier, _ := c.arbiter.config.Tiers.InEffect(job.EffectiveTier(), job.Status.Tier)
 	return tier
 }
@@ -392,11 +392,11 @@ func (c *collector) yieldsToOperator(job types.NamespacedName) bool {
 		return false
 	}
 	switch j.Spec.Elasticity.Shrink.Initiator {
-	case v1alpha1.ShrinkByOperator:
+	case v1beta1.ShrinkByOperator:
 		return true
-	case v1alpha1.ShrinkByScheduler:
+	case v1beta1.ShrinkByScheduler:
 		return false
-	case v1alpha1.ShrinkAuto:
+	case v1beta1.ShrinkAuto:
 	}
 	return !c.served
 }
@@ -404,5 +404,5 @@ func (c *collector) yieldsToOperator(job types.NamespacedName) bool {
 // yieldsUnserved is true if the operator may delete the job's surplus for a gang that Volcano makes no room for.
 func (m *mirror) yieldsUnserved(job types.NamespacedName) bool {
 	j := m.jobs[job]
-	return j != nil && j.Spec.Elasticity.Shrink.Initiator != v1alpha1.ShrinkByScheduler
+	return j != nil && j.Spec.Elasticity.Shrink.Initiator != v1beta1.ShrinkByScheduler
 }

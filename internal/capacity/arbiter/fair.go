@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 )
@@ -37,7 +37,7 @@ func (c *collector) shareFairly(model *capacity.Model) (leave verdicts, again ti
 	leave, served := model.ShareFairly(claims, func(claim *capacity.Gang, job types.NamespacedName) bool {
 		j := c.jobs[job]
 		if j == nil || j.Status.Queue == claim.Queue || !c.in.fair[j.Status.Queue] ||
-			j.Spec.Elasticity.Shrink.Initiator == v1alpha1.ShrinkByScheduler {
+			j.Spec.Elasticity.Shrink.Initiator == v1beta1.ShrinkByScheduler {
 			return false
 		}
 		if step := j.Spec.Elasticity.Step; step > 1 && step > waiting[claim.Queue] {
@@ -125,11 +125,11 @@ func (c *collector) fairClaims(asked map[types.UID]time.Time) (claims []*capacit
 }
 
 // cooldownLeft is how much of the job's cooldown is left; zero or less for none.
-func (c *collector) cooldownLeft(job *v1alpha1.ElasticTrainingJob) time.Duration {
+func (c *collector) cooldownLeft(job *v1beta1.ElasticTrainingJob) time.Duration {
 	e := job.Status.Elasticity
 	if e == nil || e.LastEvictionTime == nil {
 		return 0
 	}
-	whole := time.Duration(ptr.Deref(job.Spec.Elasticity.Growth.CooldownSeconds, v1alpha1.DefaultCooldownSeconds)) * time.Second
+	whole := time.Duration(ptr.Deref(job.Spec.Elasticity.Growth.CooldownSeconds, v1beta1.DefaultCooldownSeconds)) * time.Second
 	return e.LastEvictionTime.Add(whole).Sub(c.now)
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
@@ -20,49 +20,49 @@ import (
 
 func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(s *fixture, holder, waiting *v1alpha1.ElasticTrainingJob)
+		change func(s *fixture, holder, waiting *v1beta1.ElasticTrainingJob)
 		leave  int
 	}{
-		"up to its share": {func(*fixture, *v1alpha1.ElasticTrainingJob, *v1alpha1.ElasticTrainingJob) {}, 2},
-		"not if it leaves by the scheduler alone": {func(_ *fixture, holder, _ *v1alpha1.ElasticTrainingJob) {
-			holder.Spec.Elasticity.Shrink.Initiator = v1alpha1.ShrinkByScheduler
+		"up to its share": {func(*fixture, *v1beta1.ElasticTrainingJob, *v1beta1.ElasticTrainingJob) {}, 2},
+		"not if it leaves by the scheduler alone": {func(_ *fixture, holder, _ *v1beta1.ElasticTrainingJob) {
+			holder.Spec.Elasticity.Shrink.Initiator = v1beta1.ShrinkByScheduler
 		}, 0},
-		"not while it cools down": {func(_ *fixture, holder, _ *v1alpha1.ElasticTrainingJob) {
+		"not while it cools down": {func(_ *fixture, holder, _ *v1beta1.ElasticTrainingJob) {
 			last := metav1.NewTime(now.Add(-time.Second))
-			holder.Status.Elasticity = &v1alpha1.ElasticityStatus{LastEvictionTime: &last}
+			holder.Status.Elasticity = &v1beta1.ElasticityStatus{LastEvictionTime: &last}
 		}, 0},
-		"not where the profile does not want it": {func(s *fixture, _, _ *v1alpha1.ElasticTrainingJob) {
+		"not where the profile does not want it": {func(s *fixture, _, _ *v1beta1.ElasticTrainingJob) {
 			for _, o := range s.objects {
-				if p, ok := o.(*v1alpha1.ResourceQuotaProfile); ok && p.Name == "search" {
-					p.Spec.Queue.SurplusSharing = v1alpha1.SurplusExcluded
+				if p, ok := o.(*v1beta1.ResourceQuotaProfile); ok && p.Name == "search" {
+					p.Spec.Queue.SurplusSharing = v1beta1.SurplusExcluded
 				}
 			}
 		}, 0},
-		"not for what waits only now": {func(s *fixture, _, _ *v1alpha1.ElasticTrainingJob) {
+		"not for what waits only now": {func(s *fixture, _, _ *v1beta1.ElasticTrainingJob) {
 			for _, o := range s.objects {
 				if p, ok := o.(*corev1.Pod); ok && p.Spec.NodeName == "" {
 					p.CreationTimestamp = metav1.NewTime(now.Add(-time.Second))
 				}
 			}
 		}, 0},
-		"a whole step": {func(_ *fixture, holder, _ *v1alpha1.ElasticTrainingJob) { holder.Spec.Elasticity.Step = 2 }, 2},
-		"not more than is beyond its share": {func(_ *fixture, holder, _ *v1alpha1.ElasticTrainingJob) {
+		"a whole step": {func(_ *fixture, holder, _ *v1beta1.ElasticTrainingJob) { holder.Spec.Elasticity.Step = 2 }, 2},
+		"not more than is beyond its share": {func(_ *fixture, holder, _ *v1beta1.ElasticTrainingJob) {
 			holder.Spec.Elasticity.Step = 4
 		}, 0},
-		"not a step for fewer workers than it has": {func(s *fixture, holder, _ *v1alpha1.ElasticTrainingJob) {
+		"not a step for fewer workers than it has": {func(s *fixture, holder, _ *v1beta1.ElasticTrainingJob) {
 			holder.Spec.Elasticity.Step = 2
 			s.objects = slices.DeleteFunc(s.objects, func(o client.Object) bool {
 				return o.GetName() > "waiting-worker-2" && o.GetName() < "waiting-worker-9"
 			})
 		}, 0},
-		"for a whole step": {func(_ *fixture, _, waiting *v1alpha1.ElasticTrainingJob) { waiting.Spec.Elasticity.Step = 2 }, 2},
-		"not for less than a step": {func(_ *fixture, _, waiting *v1alpha1.ElasticTrainingJob) {
+		"for a whole step": {func(_ *fixture, _, waiting *v1beta1.ElasticTrainingJob) { waiting.Spec.Elasticity.Step = 2 }, 2},
+		"not for less than a step": {func(_ *fixture, _, waiting *v1beta1.ElasticTrainingJob) {
 			waiting.Spec.Elasticity.Step = 5
 		}, 0},
-		"not for a step beyond the share": {func(_ *fixture, _, waiting *v1alpha1.ElasticTrainingJob) {
+		"not for a step beyond the share": {func(_ *fixture, _, waiting *v1beta1.ElasticTrainingJob) {
 			waiting.Spec.Elasticity.Step = 3
 		}, 0},
-		"not while a gang of its queue waits": {func(s *fixture, _, _ *v1alpha1.ElasticTrainingJob) {
+		"not while a gang of its queue waits": {func(s *fixture, _, _ *v1beta1.ElasticTrainingJob) {
 			s.jobIn("search", "other", 4, 0)
 		}, 0},
 	} {
@@ -74,9 +74,9 @@ func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
 				share := gang.Share{
 					Name: team, Deserved: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")}, Reclaimable: true,
 				}
-				s.objects = append(s.objects, share.NewQueue(), &v1alpha1.ResourceQuotaProfile{
+				s.objects = append(s.objects, share.NewQueue(), &v1beta1.ResourceQuotaProfile{
 					ObjectMeta: metav1.ObjectMeta{Name: team},
-					Status:     v1alpha1.ResourceQuotaProfileStatus{Queue: team},
+					Status:     v1beta1.ResourceQuotaProfileStatus{Queue: team},
 				})
 			}
 			holder, waiting := s.jobIn("ads", "holder", 8, 6), s.jobIn("search", "waiting", 6, 2)
@@ -98,7 +98,7 @@ func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
 }
 
 // pend adds a surplus worker that has waited for a minute.
-func (s *fixture) pend(j *v1alpha1.ElasticTrainingJob, i int32) {
+func (s *fixture) pend(j *v1beta1.ElasticTrainingJob, i int32) {
 	b := trainingpod.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: j.Status.Queue}
 	pod := b.NewPod(i)
 	pod.UID, pod.CreationTimestamp = types.UID(pod.Name), metav1.NewTime(now.Add(-time.Minute))

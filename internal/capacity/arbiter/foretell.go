@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/capacity/lifetime"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
@@ -66,12 +66,12 @@ func (o *Outlook) StartBy(part float64) (time.Duration, bool) {
 
 // ForetellStart draws futures in which a training that does not exist yet joins a queue now. It changes nothing, and takes a
 // second at most, without waiting: ErrResting, ErrNotJudging.
-func (a *Arbiter) ForetellStart(ctx context.Context, job *v1alpha1.ElasticTrainingJob, queue string) (*Outlook, error) {
+func (a *Arbiter) ForetellStart(ctx context.Context, job *v1beta1.ElasticTrainingJob, queue string) (*Outlook, error) {
 	return a.foretellStart(ctx, job, queue, a.now())
 }
 
 func (a *Arbiter) foretellStart(
-	ctx context.Context, job *v1alpha1.ElasticTrainingJob, queue string, now time.Time,
+	ctx context.Context, job *v1beta1.ElasticTrainingJob, queue string, now time.Time,
 ) (*Outlook, error) {
 	began := a.now()
 	if !a.foretelling.TryLock() {
@@ -115,7 +115,7 @@ type futures struct {
 // sketch says what is known without a future, and returns what futures are drawn from; nil if none has to be. Afterwards nothing
 // of the mirror is read, which others wait for.
 func (a *Arbiter) sketch(
-	ctx context.Context, job *v1alpha1.ElasticTrainingJob, queue string, now time.Time,
+	ctx context.Context, job *v1beta1.ElasticTrainingJob, queue string, now time.Time,
 ) (*Outlook, *futures, error) {
 	a.mu.RLock()
 	judged, waiting := a.judged, a.waiting
@@ -163,9 +163,9 @@ func (m *mirror) endedTrainings() (all []lifetime.Ended) {
 }
 
 // variantsOf is the core of a training that does not exist yet, once for each model of accelerator that it may have.
-func (c *collector) variantsOf(job *v1alpha1.ElasticTrainingJob, queue string) []*capacity.Gang {
+func (c *collector) variantsOf(job *v1beta1.ElasticTrainingJob, queue string) []*capacity.Gang {
 	models := []string{""}
-	if of := job.Spec.Accelerator; of != nil && of.Mixing != v1alpha1.MixingAllowed && len(of.Models) > 0 {
+	if of := job.Spec.Accelerator; of != nil && of.Mixing != v1beta1.MixingAllowed && len(of.Models) > 0 {
 		models = of.Models
 	}
 	tier := c.tierOf(job)

@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity/lifetime"
 )
 
 // begun has a job run for an hour.
-func begun(j *v1alpha1.ElasticTrainingJob) {
+func begun(j *v1beta1.ElasticTrainingJob) {
 	since := metav1.NewTime(now.Add(-time.Hour))
 	j.Status.StartTime, j.Status.RunningSince = &since, &since
 }
@@ -23,7 +23,7 @@ func begun(j *v1alpha1.ElasticTrainingJob) {
 func (s *fixture) ended(number int, lasted time.Duration) {
 	since, until := metav1.NewTime(now.Add(-lasted)), metav1.NewTime(now)
 	for i := range number {
-		j := &v1alpha1.ElasticTrainingJob{}
+		j := &v1beta1.ElasticTrainingJob{}
 		j.Namespace, j.Name, j.Spec.Task = "ads", fmt.Sprint("ended-", i), "old"
 		j.Status.Queue, j.Status.StartTime, j.Status.CompletionTime = "default", &since, &until
 		s.objects = append(s.objects, j)
@@ -72,7 +72,7 @@ func TestWhenAJobThatDoesNotExistYetWouldStart(t *testing.T) {
 			asked := s.job("new", c.workers, 0)
 			s.objects = s.objects[:len(s.objects)-1]
 			a := s.arbiter()
-			asked.Spec.MinReplicas, asked.Status = c.workers, v1alpha1.ElasticTrainingJobStatus{}
+			asked.Spec.MinReplicas, asked.Status = c.workers, v1beta1.ElasticTrainingJobStatus{}
 			_, err := a.foretellStart(t.Context(), asked, "default", now)
 			g.Expect(err).To(MatchError(ErrNotJudging), "a replica that does not lead knows nobody who waits")
 			_, err = a.evaluate(t.Context(), now)

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/training/growth"
@@ -28,17 +28,17 @@ func (a *Arbiter) judgeGrowers(
 
 // growsIfFits is true for a job that creates only surplus that fits: by its mode, or because it grows by several workers, which
 // are of use only together.
-func growsIfFits(job *v1alpha1.ElasticTrainingJob) bool {
+func growsIfFits(job *v1beta1.ElasticTrainingJob) bool {
 	switch job.Spec.Elasticity.Growth.Mode {
-	case v1alpha1.GrowthOnlyIfFits, v1alpha1.GrowthOnlyIfPays:
+	case v1beta1.GrowthOnlyIfFits, v1beta1.GrowthOnlyIfPays:
 		return true
-	case v1alpha1.GrowthAlways:
+	case v1beta1.GrowthAlways:
 	}
 	return job.Spec.Elasticity.Step > 1
 }
 
 // addGrower lists a job whose core is placed among the growers if it creates only the surplus that fits.
-func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) {
+func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1beta1.ElasticTrainingJob) {
 	if !growsIfFits(job) {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
@@ -18,28 +18,28 @@ func beyondModel(spec *corev1.PodSpec) {
 }
 
 func TestWhoIsToldHowFarItMayGrow(t *testing.T) {
-	grows := func(mode v1alpha1.GrowthMode, step int32) func(*v1alpha1.ElasticTrainingJob) {
-		return func(job *v1alpha1.ElasticTrainingJob) {
+	grows := func(mode v1beta1.GrowthMode, step int32) func(*v1beta1.ElasticTrainingJob) {
+		return func(job *v1beta1.ElasticTrainingJob) {
 			job.Spec.Elasticity.Growth.Mode, job.Spec.Elasticity.Step = mode, step
 		}
 	}
 	for name, c := range map[string]struct {
-		change  func(*v1alpha1.ElasticTrainingJob)
+		change  func(*v1beta1.ElasticTrainingJob)
 		verdict *capacity.Verdict
 	}{
-		"Always":               {grows(v1alpha1.GrowthAlways, 1), nil},
-		"Always, in steps":     {grows(v1alpha1.GrowthAlways, 4), &capacity.Verdict{SurplusLimit: 4, RoomSince: now}},
-		"OnlyIfFits":           {grows(v1alpha1.GrowthOnlyIfFits, 1), &capacity.Verdict{SurplusLimit: 6, RoomSince: now}},
-		"OnlyIfPays":           {grows(v1alpha1.GrowthOnlyIfPays, 1), &capacity.Verdict{SurplusLimit: 6, RoomSince: now}},
-		"OnlyIfPays, in steps": {grows(v1alpha1.GrowthOnlyIfPays, 4), &capacity.Verdict{SurplusLimit: 4, RoomSince: now}},
-		"in steps, and one has left for good": {func(job *v1alpha1.ElasticTrainingJob) {
-			grows(v1alpha1.GrowthOnlyIfFits, 3)(job)
+		"Always":               {grows(v1beta1.GrowthAlways, 1), nil},
+		"Always, in steps":     {grows(v1beta1.GrowthAlways, 4), &capacity.Verdict{SurplusLimit: 4, RoomSince: now}},
+		"OnlyIfFits":           {grows(v1beta1.GrowthOnlyIfFits, 1), &capacity.Verdict{SurplusLimit: 6, RoomSince: now}},
+		"OnlyIfPays":           {grows(v1beta1.GrowthOnlyIfPays, 1), &capacity.Verdict{SurplusLimit: 6, RoomSince: now}},
+		"OnlyIfPays, in steps": {grows(v1beta1.GrowthOnlyIfPays, 4), &capacity.Verdict{SurplusLimit: 4, RoomSince: now}},
+		"in steps, and one has left for good": {func(job *v1beta1.ElasticTrainingJob) {
+			grows(v1beta1.GrowthOnlyIfFits, 3)(job)
 			job.Spec.MaxReplicas = 5
-			job.Status.Members = []v1alpha1.Member{{Index: 1}, {Index: 3, State: v1alpha1.MemberCompleted}}
+			job.Status.Members = []v1beta1.Member{{Index: 1}, {Index: 3, State: v1beta1.MemberCompleted}}
 		}, &capacity.Verdict{}},
-		"not judged": {func(job *v1alpha1.ElasticTrainingJob) {
+		"not judged": {func(job *v1beta1.ElasticTrainingJob) {
 			beyondModel(&job.Spec.Template.Spec)
-			grows(v1alpha1.GrowthOnlyIfPays, 1)(job)
+			grows(v1beta1.GrowthOnlyIfPays, 1)(job)
 		}, &capacity.Verdict{Unjudged: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestRoomIsFollowedFromEvaluationToEvaluation(t *testing.T) {
 	g := NewWithT(t)
 	s := newFixture(t)
 	job := s.job("ctr", 20, 2)
-	job.Spec.Elasticity.Growth.Mode = v1alpha1.GrowthOnlyIfPays
+	job.Spec.Elasticity.Growth.Mode = v1beta1.GrowthOnlyIfPays
 	a := s.arbiter()
 	for _, at := range []time.Time{now, now.Add(time.Minute)} {
 		_, err := a.evaluate(t.Context(), at)
@@ -82,7 +82,7 @@ func TestAJobIsWokenWhenItsWorkersAreNotJudgedAnyMore(t *testing.T) {
 }
 
 func TestLimitsOfAProfileAllowWhatAJobThatIsNotJudgedWouldCreate(t *testing.T) {
-	for mode, surplus := range map[v1alpha1.GrowthMode]int32{v1alpha1.GrowthOnlyIfPays: 4, v1alpha1.GrowthOnlyIfFits: 0} {
+	for mode, surplus := range map[v1beta1.GrowthMode]int32{v1beta1.GrowthOnlyIfPays: 4, v1beta1.GrowthOnlyIfFits: 0} {
 		t.Run(string(mode), func(t *testing.T) {
 			g := NewWithT(t)
 			s := newFixture(t)

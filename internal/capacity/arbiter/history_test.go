@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
@@ -181,12 +181,12 @@ func (w *simulator) trainingComes(c *rand.Rand) string {
 		minimum+int32(c.IntN(4)), int64(1+c.IntN(2)), someHindrance(c))
 	if c.IntN(4) == 0 {
 		asks := requests(2)
-		t.job.Spec.Master = &v1alpha1.Master{Resources: &asks}
+		t.job.Spec.Master = &v1beta1.Master{Resources: &asks}
 	}
 	if more := t.job.Spec.MaxReplicas - minimum; more > 1 && c.IntN(2) == 0 {
 		t.job.Spec.Elasticity.Step = 2 + int32(c.IntN(int(more)-1))
 	}
-	t.job.Spec.Elasticity.Growth.Mode = pick(c, v1alpha1.GrowthAlways, v1alpha1.GrowthAlways, v1alpha1.GrowthOnlyIfFits)
+	t.job.Spec.Elasticity.Growth.Mode = pick(c, v1beta1.GrowthAlways, v1beta1.GrowthAlways, v1beta1.GrowthOnlyIfFits)
 	t.grace = pick(c, 0, 5*time.Second, 5*time.Second, 90*time.Second, 30*time.Minute)
 	return fmt.Sprintf("training %s comes in queue %s, %d..%d by %d, %s", t.job.Name, t.queue, minimum, t.job.Spec.MaxReplicas,
 		max(1, t.job.Spec.Elasticity.Step), w.hindered[t.job.Name])

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/weight"
 )
 
@@ -24,7 +24,7 @@ func TestPodsForgedInOtherNamespacesClaimNothing(t *testing.T) {
 	s.hold(j, func(*corev1.Pod) {})
 	forged := 0
 	for i, o := range s.objects {
-		if pod, is := o.(*corev1.Pod); is && pod.Labels[v1alpha1.LabelJob] == j.Name {
+		if pod, is := o.(*corev1.Pod); is && pod.Labels[v1beta1.LabelJob] == j.Name {
 			other := pod.DeepCopy()
 			other.Namespace = "evil"
 			s.objects[i] = other
@@ -65,7 +65,7 @@ func evaluationTime(t *testing.T, change func(spec *corev1.PodSpec, number int))
 	g := NewWithT(t)
 	s := newSceneOf(1000, 2000, 10, false)
 	number := 0
-	for _, o := range slices.Concat(s.lists[reflect.TypeFor[*v1alpha1.ElasticTrainingJobList]()],
+	for _, o := range slices.Concat(s.lists[reflect.TypeFor[*v1beta1.ElasticTrainingJobList]()],
 		s.lists[reflect.TypeFor[*corev1.PodList]()]) {
 		spec, name := templateOf(o)
 		if strings.HasPrefix(name, "wait-") {
@@ -86,7 +86,7 @@ func evaluationTime(t *testing.T, change func(spec *corev1.PodSpec, number int))
 
 func templateOf(o runtime.Object) (spec *corev1.PodSpec, name string) {
 	switch o := o.(type) {
-	case *v1alpha1.ElasticTrainingJob:
+	case *v1beta1.ElasticTrainingJob:
 		return &o.Spec.Template.Spec, o.Name
 	case *corev1.Pod:
 		return &o.Spec, o.Name

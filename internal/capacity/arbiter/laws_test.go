@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
@@ -352,16 +352,16 @@ func (l *laws) collect(w *simulator) {
 
 // gaveWay tells whether workers last left because they were told to, and for the gang: with a node that was lost they left for
 // nothing of the kind.
-func gaveWay(st *v1alpha1.ElasticTrainingJobStatus, gang string) bool {
+func gaveWay(st *v1beta1.ElasticTrainingJobStatus, gang string) bool {
 	e := st.Elasticity
 	return e != nil && e.GaveWayTo != nil && e.GaveWayTo.String() == gang && e.LastEvictionReason == "Told"
 }
 
 // saysNotPlaced tells whether a training says that it was not placed in time, or need not any more.
 func (w *simulator) saysNotPlaced(t *trainee) bool {
-	scheduled := meta.FindStatusCondition(t.job.Status.Conditions, v1alpha1.ConditionScheduled)
+	scheduled := meta.FindStatusCondition(t.job.Status.Conditions, v1beta1.ConditionScheduled)
 	return !w.arbiter.VerdictFor(client.ObjectKeyFromObject(t.job)).Overdue ||
-		scheduled != nil && scheduled.Reason == v1alpha1.ReasonNotPlaced
+		scheduled != nil && scheduled.Reason == v1beta1.ReasonNotPlaced
 }
 
 // rest judges a simulator in which nothing has happened for hours.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
@@ -37,7 +37,7 @@ func terminates(p *corev1.Pod) {
 // ofJob are the pods of a job.
 func (s *fixture) ofJob(name string) (pods []*corev1.Pod) {
 	for _, o := range s.objects {
-		if pod, ok := o.(*corev1.Pod); ok && pod.Labels[v1alpha1.LabelJob] == name {
+		if pod, ok := o.(*corev1.Pod); ok && pod.Labels[v1beta1.LabelJob] == name {
 			pods = append(pods, pod)
 		}
 	}
@@ -52,7 +52,7 @@ func TestRoomThatIsOnItsWayIsWaitedFor(t *testing.T) {
 		},
 		"a job is being suspended": func(s *fixture) { s.job("stops", 2, 2).Spec.Suspend = true },
 		"a job is being preempted": func(s *fixture) {
-			s.job("stops", 2, 2).Status.Preemption = &v1alpha1.PreemptionStatus{By: v1alpha1.GangRef{Namespace: "ads", Name: "x"}}
+			s.job("stops", 2, 2).Status.Preemption = &v1beta1.PreemptionStatus{By: v1beta1.GangRef{Namespace: "ads", Name: "x"}}
 		},
 		"a job has been suspended, and its pods terminate": func(s *fixture) {
 			s.job("stops", 2, 2).Spec.Suspend = true

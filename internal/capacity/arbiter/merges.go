@@ -8,14 +8,14 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // addMerge adds a MergeJob: its core, and its ceiling if that matters.
-func (c *collector) addMerge(job *v1alpha1.MergeJob) {
+func (c *collector) addMerge(job *v1beta1.MergeJob) {
 	key := client.ObjectKeyFromObject(job)
 	core := coreOf(key)
 	if g, there := c.groups[core]; there && g.Owner != nil && g.Owner.UID == job.UID {
@@ -54,7 +54,7 @@ type line struct {
 const mostBehind = 50
 
 // joinLine notes the gang of a merge in the line.
-func (c *collector) joinLine(job *v1alpha1.MergeJob, gang *capacity.Gang) {
+func (c *collector) joinLine(job *v1beta1.MergeJob, gang *capacity.Gang) {
 	st := &job.Status
 	pool := c.in.lines[gang.Queue]
 	if pool == nil {
@@ -85,7 +85,7 @@ func (m *mirror) mergeUntil(p *knownPod) time.Time {
 	return job.Status.Run.ExpectedEndTime.Time
 }
 
-func (c *collector) mergeShape(job *v1alpha1.MergeJob, i int32) capacity.Shape {
+func (c *collector) mergeShape(job *v1beta1.MergeJob, i int32) capacity.Shape {
 	return c.admittedShape(metav1.ObjectMeta{
 		Namespace: job.Namespace, Labels: mergepod.LookOf(job), Annotations: job.Spec.Template.Annotations,
 	}, trainingpod.MergeSpec(job, i))
@@ -93,21 +93,21 @@ func (c *collector) mergeShape(job *v1alpha1.MergeJob, i int32) capacity.Shape {
 
 // asksForCeiling is true if it matters whether the merge could ever fit: it is in its pool's queue, could join it, or was set
 // aside for that reason.
-func asksForCeiling(job *v1alpha1.MergeJob) bool {
+func asksForCeiling(job *v1beta1.MergeJob) bool {
 	st := &job.Status
 	switch {
 	case job.DeletionTimestamp != nil || job.Spec.Suspend:
 		return false
-	case st.Phase == v1alpha1.MergeQueued || st.Reason == v1alpha1.ReasonNeverFits:
+	case st.Phase == v1beta1.MergeQueued || st.Reason == v1beta1.ReasonNeverFits:
 		return true
 	}
 	return st.Run == nil && isDue(job)
 }
 
 // isDue is true if the merge weighed enough to be queued when its status was written.
-func isDue(job *v1alpha1.MergeJob) bool {
+func isDue(job *v1beta1.MergeJob) bool {
 	weight := job.Status.Weight
-	return weight != nil && *weight >= int64(ptr.Deref(job.Spec.Threshold, v1alpha1.DefaultMergeThreshold))
+	return weight != nil && *weight >= int64(ptr.Deref(job.Spec.Threshold, v1beta1.DefaultMergeThreshold))
 }
 
 // coreOf is the PodGroup of a merge's core. Its surplus is listed under that name too, because a training may have the name of

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -25,15 +25,15 @@ import (
 )
 
 // merge adds a MergeJob of so many pods of a GPU, at least, that stands in the line.
-func (s *fixture) merge(name string, minimum int32) *v1alpha1.MergeJob {
-	j := &v1alpha1.MergeJob{
+func (s *fixture) merge(name string, minimum int32) *v1beta1.MergeJob {
+	j := &v1beta1.MergeJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ads", Name: name, UID: types.UID("merge " + name), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
 		},
-		Spec: v1alpha1.MergeJobSpec{
+		Spec: v1beta1.MergeJobSpec{
 			Pool: "default", MinReplicas: minimum, MaxReplicas: 2 * minimum, Threshold: ptr.To[int32](100),
 		},
-		Status: v1alpha1.MergeJobStatus{Phase: v1alpha1.MergeQueued},
+		Status: v1beta1.MergeJobStatus{Phase: v1beta1.MergeQueued},
 	}
 	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: "merge", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")},
@@ -43,8 +43,8 @@ func (s *fixture) merge(name string, minimum int32) *v1alpha1.MergeJob {
 }
 
 // asks adds what a merge has that has asked for its place two minutes ago.
-func (s *fixture) asks(j *v1alpha1.MergeJob) mergepod.Blueprint {
-	j.Status.Run = &v1alpha1.MergeRun{
+func (s *fixture) asks(j *v1beta1.MergeJob) mergepod.Blueprint {
+	j.Status.Run = &v1beta1.MergeRun{
 		ID: "20261120t095800z-7b3f9c01", Attempt: 1, MinReplicas: j.Spec.MinReplicas, MaxReplicas: j.Spec.MaxReplicas,
 	}
 	b := mergepod.Blueprint{Job: j, Run: j.Status.Run, Tier: config.DefaultTiers()[0], Pool: "default"}
@@ -81,27 +81,27 @@ func TestMergeThatCouldNeverFit(t *testing.T) {
 		Largest: 3, Free: capacity.Amounts{"nvidia.com/gpu": 8}, Short: capacity.Amounts{"nvidia.com/gpu": 6}, Nodes: 1,
 		QueueLimit: true,
 	}
-	waits := func(weight int64) func(*v1alpha1.MergeJob) {
-		return func(j *v1alpha1.MergeJob) { j.Status.Phase, j.Status.Weight = v1alpha1.MergeWaiting, &weight }
+	waits := func(weight int64) func(*v1beta1.MergeJob) {
+		return func(j *v1beta1.MergeJob) { j.Status.Phase, j.Status.Weight = v1beta1.MergeWaiting, &weight }
 	}
 	for name, c := range map[string]struct {
-		edit func(*v1alpha1.MergeJob)
+		edit func(*v1beta1.MergeJob)
 		want *capacity.Answer
 	}{
-		"in the line":               {func(*v1alpha1.MergeJob) {}, nine},
-		"in the line, not too many": {func(j *v1alpha1.MergeJob) { j.Spec.MinReplicas = 8 }, nil},
+		"in the line":               {func(*v1beta1.MergeJob) {}, nine},
+		"in the line, not too many": {func(j *v1beta1.MergeJob) { j.Spec.MinReplicas = 8 }, nil},
 		"not due":                   {waits(99), nil},
 		"due":                       {waits(100), nine},
-		"set aside":                 {func(j *v1alpha1.MergeJob) { j.Status.Phase, j.Status.Reason = "Waiting", "NeverFits" }, nine},
-		"running": {func(j *v1alpha1.MergeJob) {
-			j.Status.Phase, j.Status.Weight, j.Status.Run = "Running", ptr.To[int64](100), &v1alpha1.MergeRun{MinReplicas: 9}
+		"set aside":                 {func(j *v1beta1.MergeJob) { j.Status.Phase, j.Status.Reason = "Waiting", "NeverFits" }, nine},
+		"running": {func(j *v1beta1.MergeJob) {
+			j.Status.Phase, j.Status.Weight, j.Status.Run = "Running", ptr.To[int64](100), &v1beta1.MergeRun{MinReplicas: 9}
 		}, nil},
-		"asking with fewer":             {func(j *v1alpha1.MergeJob) { j.Status.Run = &v1alpha1.MergeRun{MinReplicas: 8} }, nil},
-		"suspended":                     {func(j *v1alpha1.MergeJob) { j.Spec.Suspend = true }, nil},
-		"in another pool":               {func(j *v1alpha1.MergeJob) { j.Spec.Pool = "small" }, limited},
-		"still in another pool":         {func(j *v1alpha1.MergeJob) { j.Status.Pool = "small" }, limited},
-		"in a pool that does not exist": {func(j *v1alpha1.MergeJob) { j.Spec.Pool = "nowhere" }, nil},
-		"beyond the model":              {func(j *v1alpha1.MergeJob) { beyondModel(&j.Spec.Template.Spec) }, nil},
+		"asking with fewer":             {func(j *v1beta1.MergeJob) { j.Status.Run = &v1beta1.MergeRun{MinReplicas: 8} }, nil},
+		"suspended":                     {func(j *v1beta1.MergeJob) { j.Spec.Suspend = true }, nil},
+		"in another pool":               {func(j *v1beta1.MergeJob) { j.Spec.Pool = "small" }, limited},
+		"still in another pool":         {func(j *v1beta1.MergeJob) { j.Status.Pool = "small" }, limited},
+		"in a pool that does not exist": {func(j *v1beta1.MergeJob) { j.Spec.Pool = "nowhere" }, nil},
+		"beyond the model":              {func(j *v1beta1.MergeJob) { beyondModel(&j.Spec.Template.Spec) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -180,7 +180,7 @@ func TestSurplusOfMergesGivesWayToVolcanoAlone(t *testing.T) {
 			s.served = c.served
 			s.job("ctr", 2, 2)
 			j := s.merge("ctr", 3)
-			j.Status.Phase = v1alpha1.MergeRunning
+			j.Status.Phase = v1beta1.MergeRunning
 			b := s.asks(j)
 			for i := range int32(5) {
 				s.pod(b, i, "n")
@@ -247,7 +247,7 @@ func TestWeightIsReadAtTheThresholdAlone(t *testing.T) {
 	g := NewWithT(t)
 	at := func(weight int64) any {
 		j := newFixture(t).merge("ctr", 2)
-		j.Status.Phase, j.Status.Weight = v1alpha1.MergeWaiting, &weight
+		j.Status.Phase, j.Status.Weight = v1beta1.MergeWaiting, &weight
 		return readMerge(j)
 	}
 	g.Expect(at(99)).To(Equal(at(10)), "it grows by itself")
@@ -256,7 +256,7 @@ func TestWeightIsReadAtTheThresholdAlone(t *testing.T) {
 }
 
 // turnAsker is a merge of alice's that asks for its turn at the caps.
-func (s *fixture) turnAsker(name string, minimum int32) *v1alpha1.MergeJob {
+func (s *fixture) turnAsker(name string, minimum int32) *v1beta1.MergeJob {
 	j := s.merge(name, minimum)
 	j.Spec.Owner, j.Status.TurnTime = "alice", ptr.To(metav1.NewTime(now.Add(-time.Second)))
 	return j

@@ -16,7 +16,7 @@ import (
 	"k8s.io/component-helpers/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/capacity/devices"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -37,8 +37,8 @@ type mirror struct {
 	// config says which resources are accelerators.
 	config *config.Configuration
 
-	jobs         map[types.NamespacedName]*v1alpha1.ElasticTrainingJob
-	merges       map[types.NamespacedName]*v1alpha1.MergeJob
+	jobs         map[types.NamespacedName]*v1beta1.ElasticTrainingJob
+	merges       map[types.NamespacedName]*v1beta1.MergeJob
 	groups       map[types.NamespacedName]gang.Membership
 	queues       map[string]gang.QueueLimits
 	nodes        map[string]*knownNode
@@ -110,8 +110,8 @@ type controller struct {
 func newMirror(cfg *config.Configuration) *mirror {
 	return &mirror{
 		config:       cfg,
-		jobs:         map[types.NamespacedName]*v1alpha1.ElasticTrainingJob{},
-		merges:       map[types.NamespacedName]*v1alpha1.MergeJob{},
+		jobs:         map[types.NamespacedName]*v1beta1.ElasticTrainingJob{},
+		merges:       map[types.NamespacedName]*v1beta1.MergeJob{},
 		groups:       map[types.NamespacedName]gang.Membership{},
 		queues:       map[string]gang.QueueLimits{},
 		nodes:        map[string]*knownNode{},
@@ -140,8 +140,8 @@ func kinds() []struct {
 		list client.ObjectList
 		put  func(*mirror, types.NamespacedName, client.Object)
 	}{
-		{&v1alpha1.ElasticTrainingJobList{}, (*mirror).putJob},
-		{&v1alpha1.MergeJobList{}, (*mirror).putMerge},
+		{&v1beta1.ElasticTrainingJobList{}, (*mirror).putJob},
+		{&v1beta1.MergeJobList{}, (*mirror).putMerge},
 		{gang.NewPodGroupList(), (*mirror).putGroup},
 		{gang.NewQueueList(), (*mirror).putQueue},
 		{&corev1.NodeList{}, (*mirror).putNode},
@@ -409,15 +409,15 @@ func (m *mirror) countShort(key types.NamespacedName) {
 
 // mayAsk is true for a training that may need an answer though it has all its places: it may go on again, or is about to create
 // its pods.
-func mayAsk(job *v1alpha1.ElasticTrainingJob) bool {
+func mayAsk(job *v1beta1.ElasticTrainingJob) bool {
 	st := &job.Status
 	return isUnderWay(job) && (st.Preemption != nil || st.RunningSince == nil)
 }
 
 // mayGrow is true for a training that creates only surplus that fits.
-func mayGrow(job *v1alpha1.ElasticTrainingJob) bool { return isUnderWay(job) && growsIfFits(job) }
+func mayGrow(job *v1beta1.ElasticTrainingJob) bool { return isUnderWay(job) && growsIfFits(job) }
 
-func isUnderWay(job *v1alpha1.ElasticTrainingJob) bool {
+func isUnderWay(job *v1beta1.ElasticTrainingJob) bool {
 	st := &job.Status
 	return st.CompletionTime == nil && job.DeletionTimestamp == nil && st.Attempt != nil && !job.Spec.Suspend
 }

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
@@ -71,10 +71,10 @@ func listOf(o client.Object) client.ObjectList {
 		return &corev1.PersistentVolumeList{}
 	case *nodev1.RuntimeClass:
 		return &nodev1.RuntimeClassList{}
-	case *v1alpha1.ElasticTrainingJob:
-		return &v1alpha1.ElasticTrainingJobList{}
-	case *v1alpha1.MergeJob:
-		return &v1alpha1.MergeJobList{}
+	case *v1beta1.ElasticTrainingJob:
+		return &v1beta1.ElasticTrainingJobList{}
+	case *v1beta1.MergeJob:
+		return &v1beta1.MergeJobList{}
 	}
 	if reflect.TypeOf(o) == reflect.TypeOf(gang.NewQueue()) {
 		return gang.NewQueueList()
@@ -85,7 +85,7 @@ func listOf(o client.Object) client.ObjectList {
 // GetInformer is that of a cache.
 func (w *watches) GetInformer(_ context.Context, o client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	switch o.(type) {
-	case *v1alpha1.ResourceQuotaProfile, *metav1.PartialObjectMetadata:
+	case *v1beta1.ResourceQuotaProfile, *metav1.PartialObjectMetadata:
 		return w.empty, nil
 	}
 	return w.informers[reflect.TypeOf(listOf(o))], nil
@@ -93,7 +93,7 @@ func (w *watches) GetInformer(_ context.Context, o client.Object, _ ...cache.Inf
 
 // Get is for namespaces and single Queues, which are not asked for here.
 func (w *watches) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("objects").GroupResource(), key.Name)
+	return apierrors.NewNotFound(v1beta1.GroupVersion.WithResource("objects").GroupResource(), key.Name)
 }
 
 // List lists what the caches hold now.

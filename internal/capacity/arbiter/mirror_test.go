@@ -27,7 +27,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -72,7 +72,7 @@ func newCaches(random *rand.Rand) *caches {
 
 // Get is for namespaces and single Queues, which are not asked for here.
 func (c *caches) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("objects").GroupResource(), key.Name)
+	return apierrors.NewNotFound(v1beta1.GroupVersion.WithResource("objects").GroupResource(), key.Name)
 }
 
 // List lists the objects in any order.
@@ -151,7 +151,7 @@ func (c *caches) happen() {
 		class.Scheduling = &nodev1.Scheduling{NodeSelector: map[string]string{"gpu": pick(c.random, "a100", "h100")}}
 		c.set(&nodev1.RuntimeClassList{}, class, there)
 	case 4:
-		c.set(&v1alpha1.MergeJobList{}, &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: name}}, there)
+		c.set(&v1beta1.MergeJobList{}, &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: name}}, there)
 	default:
 		c.jobHappens(name, there)
 	}
@@ -159,11 +159,11 @@ func (c *caches) happen() {
 
 // jobHappens changes a job, its PodGroups, or one of its pods.
 func (c *caches) jobHappens(name string, there bool) {
-	jobs := reflect.TypeOf(&v1alpha1.ElasticTrainingJobList{})
-	j, known := c.shelves[jobs]["ads/"+name].(*v1alpha1.ElasticTrainingJob)
+	jobs := reflect.TypeOf(&v1beta1.ElasticTrainingJobList{})
+	j, known := c.shelves[jobs]["ads/"+name].(*v1beta1.ElasticTrainingJob)
 	if !known || c.random.IntN(4) == 0 {
 		j = c.job(name, j)
-		c.set(&v1alpha1.ElasticTrainingJobList{}, j, there)
+		c.set(&v1beta1.ElasticTrainingJobList{}, j, there)
 	}
 	if j.Status.Attempt == nil {
 		return
@@ -189,7 +189,7 @@ func (c *caches) jobHappens(name string, there bool) {
 }
 
 // job is a job of that name: a new one, or the next state of one that is there.
-func (c *caches) job(name string, was *v1alpha1.ElasticTrainingJob) *v1alpha1.ElasticTrainingJob {
+func (c *caches) job(name string, was *v1beta1.ElasticTrainingJob) *v1beta1.ElasticTrainingJob {
 	c.number++
 	w := newSimulator(nil)
 	j := w.addTraining(pick(c.random, "low", "mid", "high"), "default", 2, 4, int64(1+c.random.IntN(2)), hindrance{}).job
@@ -203,16 +203,16 @@ func (c *caches) job(name string, was *v1alpha1.ElasticTrainingJob) *v1alpha1.El
 	}
 	j.Status.Queue = pick(c.random, "default", "other")
 	if c.random.IntN(6) > 0 {
-		j.Status.Attempt = &v1alpha1.AttemptStatus{Number: 1, MinReplicas: int32(1 + c.random.IntN(3)), MaxReplicas: 4}
+		j.Status.Attempt = &v1beta1.AttemptStatus{Number: 1, MinReplicas: int32(1 + c.random.IntN(3)), MaxReplicas: 4}
 	}
 	j.Status.RunningSince = pick(c.random, nil, ptr.To(metav1.NewTime(now.Add(-time.Minute))))
 	j.Status.CompletionTime = pick(c.random, nil, nil, nil, ptr.To(metav1.NewTime(now)))
-	j.Status.Preemption = pick(c.random, nil, nil, nil, &v1alpha1.PreemptionStatus{})
+	j.Status.Preemption = pick(c.random, nil, nil, nil, &v1beta1.PreemptionStatus{})
 	if c.random.IntN(3) == 0 {
-		j.Status.AvoidedNodes = []v1alpha1.AvoidedNode{{Name: pick(c.random, "o0", "o1"), Until: ptr.To(metav1.NewTime(now))}}
+		j.Status.AvoidedNodes = []v1beta1.AvoidedNode{{Name: pick(c.random, "o0", "o1"), Until: ptr.To(metav1.NewTime(now))}}
 	}
 	if changes {
-		j.Spec.Elasticity.Growth.Mode = pick(c.random, v1alpha1.GrowthAlways, v1alpha1.GrowthOnlyIfFits)
+		j.Spec.Elasticity.Growth.Mode = pick(c.random, v1beta1.GrowthAlways, v1beta1.GrowthOnlyIfFits)
 		j.Spec.Template.Spec.RuntimeClassName = pick(c.random, nil, ptr.To("fast"))
 		j.Spec.Template.Spec.Volumes = pick(c.random, nil, []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},

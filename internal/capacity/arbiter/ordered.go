@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/quota/admission"
@@ -39,7 +39,7 @@ func (t *teams) prepareOrder(team *team, claimants []admission.Claimant) {
 	}
 	var sequence *capacity.Sequence
 	order.Seat = func(c *admission.Claimant, heldLong bool) bool {
-		held := func(r v1alpha1.ProfileReservation) bool { return isFor(&r, c) }
+		held := func(r v1beta1.ProfileReservation) bool { return isFor(&r, c) }
 		if slices.ContainsFunc(team.profile.Spec.Reservations, held) {
 			return true // Room is held for it, and is given up once it asks.
 		}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
@@ -17,15 +17,15 @@ import (
 func (s *fixture) ordered() {
 	s.objects = append(s.objects,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ads", Labels: map[string]string{"team": "ads"}}},
-		&v1alpha1.ResourceQuotaProfile{
+		&v1beta1.ResourceQuotaProfile{
 			ObjectMeta: metav1.ObjectMeta{Name: "ads"},
-			Spec: v1alpha1.ResourceQuotaProfileSpec{
+			Spec: v1beta1.ResourceQuotaProfileSpec{
 				NamespaceSelector: metav1.LabelSelector{MatchLabels: map[string]string{"team": "ads"}},
-				Members: []v1alpha1.ProfileMember{
-					{Kind: v1alpha1.MemberUser, Name: "ivy", Standing: v1alpha1.StandingIntern},
-					{Kind: v1alpha1.MemberUser, Name: "sam", Standing: v1alpha1.StandingSenior},
+				Members: []v1beta1.ProfileMember{
+					{Kind: v1beta1.MemberUser, Name: "ivy", Standing: v1beta1.StandingIntern},
+					{Kind: v1beta1.MemberUser, Name: "sam", Standing: v1beta1.StandingSenior},
 				},
-				Order: &v1alpha1.ProfileOrder{},
+				Order: &v1beta1.ProfileOrder{},
 			},
 		})
 }
@@ -88,13 +88,13 @@ func TestOnlyTheOwnerOfAReservationPassesTheOrder(t *testing.T) {
 			s := newFixture(t)
 			s.served = true
 			s.ordered()
-			of, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
+			of, _ := s.objects[len(s.objects)-1].(*v1beta1.ResourceQuotaProfile)
 			if c.profile != of.Name {
-				of = &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: c.profile}}
+				of = &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: c.profile}}
 				s.objects = append(s.objects, of)
 			}
-			of.Spec.Reservations = []v1alpha1.ProfileReservation{{
-				Name: "room", JobRef: v1alpha1.ObjectRef{Name: "intern"}, Owner: c.owner,
+			of.Spec.Reservations = []v1beta1.ProfileReservation{{
+				Name: "room", JobRef: v1beta1.ObjectRef{Name: "intern"}, Owner: c.owner,
 			}}
 			s.runs(8)
 			s.askedSince("intern", "ivy", 0)

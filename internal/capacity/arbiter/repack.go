@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
@@ -94,7 +94,7 @@ func (c *collector) movable(moved map[string]bool) func(types.NamespacedName) *c
 		if e := job.Status.Elasticity; e != nil && e.NextGrowthTime != nil && e.NextGrowthTime.After(c.now) {
 			return nil
 		}
-		if moved != nil && (!moved[job.Status.Queue] || job.Spec.Elasticity.Shrink.Initiator == v1alpha1.ShrinkByScheduler) {
+		if moved != nil && (!moved[job.Status.Queue] || job.Spec.Elasticity.Shrink.Initiator == v1beta1.ShrinkByScheduler) {
 			return nil
 		}
 		shape := c.shapeOf(job, job.Status.Attempt.Model, 1)

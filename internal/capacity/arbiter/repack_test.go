@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 // inPieces is a gang of queue ads, of two workers of six GPUs each, that waits: node n has five free, beside a core and a surplus
 // worker of a job of search within its share, and node m seven.
-func inPieces(t *testing.T, repacking v1alpha1.Repacking) (s *fixture, holder *v1alpha1.ElasticTrainingJob) {
+func inPieces(t *testing.T, repacking v1beta1.Repacking) (s *fixture, holder *v1beta1.ElasticTrainingJob) {
 	t.Helper()
 	s = newFixture(t)
 	s.served = true
@@ -25,8 +25,8 @@ func inPieces(t *testing.T, repacking v1alpha1.Repacking) (s *fixture, holder *v
 		share := gang.Share{
 			Name: team, Deserved: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}, Reclaimable: true,
 		}
-		p := &v1alpha1.ResourceQuotaProfile{
-			ObjectMeta: metav1.ObjectMeta{Name: team}, Status: v1alpha1.ResourceQuotaProfileStatus{Queue: team},
+		p := &v1beta1.ResourceQuotaProfile{
+			ObjectMeta: metav1.ObjectMeta{Name: team}, Status: v1beta1.ResourceQuotaProfileStatus{Queue: team},
 		}
 		if team == "search" {
 			p.Spec.Queue.Repacking = repacking
@@ -57,35 +57,35 @@ func inPieces(t *testing.T, repacking v1alpha1.Repacking) (s *fixture, holder *v
 
 func TestSurplusMovesOnlyWhereItsProfileAllowsIt(t *testing.T) {
 	for name, c := range map[string]struct {
-		repacking  v1alpha1.Repacking
-		change     func(s *fixture, holder *v1alpha1.ElasticTrainingJob)
+		repacking  v1beta1.Repacking
+		change     func(s *fixture, holder *v1beta1.ElasticTrainingJob)
 		told, acts bool
 	}{
-		"advice alone by default":  {v1alpha1.RepackingAdvise, func(*fixture, *v1alpha1.ElasticTrainingJob) {}, true, false},
-		"a profile that allows it": {v1alpha1.RepackingMove, func(*fixture, *v1alpha1.ElasticTrainingJob) {}, true, true},
-		"not before its cooldown": {v1alpha1.RepackingMove, func(_ *fixture, j *v1alpha1.ElasticTrainingJob) {
-			j.Status.Elasticity = &v1alpha1.ElasticityStatus{LastEvictionTime: &metav1.Time{Time: now.Add(-time.Second)}}
+		"advice alone by default":  {v1beta1.RepackingAdvise, func(*fixture, *v1beta1.ElasticTrainingJob) {}, true, false},
+		"a profile that allows it": {v1beta1.RepackingMove, func(*fixture, *v1beta1.ElasticTrainingJob) {}, true, true},
+		"not before its cooldown": {v1beta1.RepackingMove, func(_ *fixture, j *v1beta1.ElasticTrainingJob) {
+			j.Status.Elasticity = &v1beta1.ElasticityStatus{LastEvictionTime: &metav1.Time{Time: now.Add(-time.Second)}}
 		}, false, false},
-		"not while its growth pauses": {v1alpha1.RepackingMove, func(_ *fixture, j *v1alpha1.ElasticTrainingJob) {
-			j.Status.Elasticity = &v1alpha1.ElasticityStatus{NextGrowthTime: &metav1.Time{Time: now.Add(time.Second)}}
+		"not while its growth pauses": {v1beta1.RepackingMove, func(_ *fixture, j *v1beta1.ElasticTrainingJob) {
+			j.Status.Elasticity = &v1beta1.ElasticityStatus{NextGrowthTime: &metav1.Time{Time: now.Add(time.Second)}}
 		}, false, false},
-		"after both": {v1alpha1.RepackingMove, func(_ *fixture, j *v1alpha1.ElasticTrainingJob) {
-			j.Status.Elasticity = &v1alpha1.ElasticityStatus{
+		"after both": {v1beta1.RepackingMove, func(_ *fixture, j *v1beta1.ElasticTrainingJob) {
+			j.Status.Elasticity = &v1beta1.ElasticityStatus{
 				LastEvictionTime: &metav1.Time{Time: now.Add(-time.Hour)}, NextGrowthTime: &metav1.Time{Time: now.Add(-time.Hour)},
 			}
 		}, true, true},
-		"not a job that does not run": {v1alpha1.RepackingMove, func(_ *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"not a job that does not run": {v1beta1.RepackingMove, func(_ *fixture, j *v1beta1.ElasticTrainingJob) {
 			j.Status.RunningSince = nil
 		}, false, false},
-		"advice alone for a job that Volcano shrinks": {v1alpha1.RepackingMove, func(_ *fixture, j *v1alpha1.ElasticTrainingJob) {
-			j.Spec.Elasticity.Shrink.Initiator = v1alpha1.ShrinkByScheduler
+		"advice alone for a job that Volcano shrinks": {v1beta1.RepackingMove, func(_ *fixture, j *v1beta1.ElasticTrainingJob) {
+			j.Spec.Elasticity.Shrink.Initiator = v1beta1.ShrinkByScheduler
 		}, true, false},
-		"not a core": {v1alpha1.RepackingMove, func(_ *fixture, j *v1alpha1.ElasticTrainingJob) {
+		"not a core": {v1beta1.RepackingMove, func(_ *fixture, j *v1beta1.ElasticTrainingJob) {
 			j.Status.Attempt.MinReplicas = 3
 		}, false, false},
-		"not for a gang that has not starved": {v1alpha1.RepackingMove, func(s *fixture, _ *v1alpha1.ElasticTrainingJob) {
+		"not for a gang that has not starved": {v1beta1.RepackingMove, func(s *fixture, _ *v1beta1.ElasticTrainingJob) {
 			for _, o := range s.objects {
-				if j, ok := o.(*v1alpha1.ElasticTrainingJob); ok && j.Name == "waiting" {
+				if j, ok := o.(*v1beta1.ElasticTrainingJob); ok && j.Name == "waiting" {
 					*j.Spec.Elasticity.Shrink.StarvationSeconds = 7200
 				}
 			}
@@ -113,7 +113,7 @@ func TestSurplusMovesOnlyWhereItsProfileAllowsIt(t *testing.T) {
 
 func TestPiecesAreMeasuredTwiceAMinute(t *testing.T) {
 	g := NewWithT(t)
-	s, _ := inPieces(t, v1alpha1.RepackingAdvise)
+	s, _ := inPieces(t, v1beta1.RepackingAdvise)
 	a := s.evaluated()
 	found := a.ReadPieces()
 	g.Expect(found.Moves).To(Equal(1))

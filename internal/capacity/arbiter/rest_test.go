@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
@@ -30,9 +30,9 @@ func TestGrowingTakesTwoPercentOfAProcessor(t *testing.T) {
 
 func TestWhoWaitsIsAnsweredAtOnce(t *testing.T) {
 	key := types.NamespacedName{Namespace: "team", Name: "ctr"}
-	running := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "1"}}
-	running.Spec.Elasticity.Growth.Mode = v1alpha1.GrowthOnlyIfPays
-	running.Status.Attempt, running.Status.RunningSince = &v1alpha1.AttemptStatus{MinReplicas: 2}, &metav1.Time{Time: now}
+	running := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "1"}}
+	running.Spec.Elasticity.Growth.Mode = v1beta1.GrowthOnlyIfPays
+	running.Status.Attempt, running.Status.RunningSince = &v1beta1.AttemptStatus{MinReplicas: 2}, &metav1.Time{Time: now}
 	for name, c := range map[string]struct {
 		happens func(*Arbiter)
 		due     bool
@@ -51,19 +51,19 @@ func TestWhoWaitsIsAnsweredAtOnce(t *testing.T) {
 		}, true},
 		"a job that was stopped whole": {func(a *Arbiter) {
 			stopped := running.DeepCopy()
-			stopped.Status.Preemption = &v1alpha1.PreemptionStatus{}
+			stopped.Status.Preemption = &v1beta1.PreemptionStatus{}
 			a.mirror.putJob(key, stopped)
 		}, true},
 		"a worker without a node": {func(a *Arbiter) {
 			worker := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "ctr-worker-2"}}
-			worker.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(running, v1alpha1.GroupVersion.WithKind("x"))}
+			worker.OwnerReferences = []metav1.OwnerReference{v1beta1.ControllerReference(running, "x")}
 			a.mirror.putPod(types.NamespacedName{Namespace: "team", Name: worker.Name}, worker)
 		}, true},
 		"a pod of others that fits nowhere": {func(a *Arbiter) {
 			a.mirror.putPod(types.NamespacedName{Namespace: "team", Name: "other"}, &corev1.Pod{})
 		}, false},
 		"a merge in line": {func(a *Arbiter) {
-			a.mirror.putMerge(key, &v1alpha1.MergeJob{Status: v1alpha1.MergeJobStatus{Phase: v1alpha1.MergeQueued}})
+			a.mirror.putMerge(key, &v1beta1.MergeJob{Status: v1beta1.MergeJobStatus{Phase: v1beta1.MergeQueued}})
 		}, true},
 		"whoever was promised room": {func(a *Arbiter) {
 			made := capacity.Promise{For: key, Victims: []capacity.Surplus{{}}}

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // gangOf is a gang of the job without its size and shapes.
-func (c *collector) gangOf(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) *capacity.Gang {
+func (c *collector) gangOf(key types.NamespacedName, queue string, job *v1beta1.ElasticTrainingJob) *capacity.Gang {
 	tier := c.tierOf(job)
 	g := &capacity.Gang{
 		Job: key, Queue: queue, Tier: tier.Priority, TierName: tier.Name, Preempts: tier.Preempts,
@@ -30,7 +30,7 @@ func (c *collector) gangOf(key types.NamespacedName, queue string, job *v1alpha1
 }
 
 // stoppedCore is the core of a preempted job, on the model of its last attempt or on any other that the job allows.
-func (c *collector) stoppedCore(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) *capacity.Gang {
+func (c *collector) stoppedCore(key types.NamespacedName, job *v1beta1.ElasticTrainingJob) *capacity.Gang {
 	ask := c.gangOf(key, job.Status.Queue, job)
 	ask.Workers = job.Spec.MinReplicas
 	ask.Shape, ask.Apart = c.shapesOf(job, ask.Model, ask.Workers, true)
@@ -40,7 +40,7 @@ func (c *collector) stoppedCore(key types.NamespacedName, job *v1alpha1.ElasticT
 
 // otherModels are the other models of accelerator that would do for the missing workers. Once a worker is placed there is no
 // choice.
-func (c *collector) otherModels(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob, missing int32) []capacity.Variant {
+func (c *collector) otherModels(key types.NamespacedName, job *v1beta1.ElasticTrainingJob, missing int32) []capacity.Variant {
 	own := job.Status.Attempt.Model
 	if own == "" || job.Spec.Accelerator == nil || c.rollOf(key).bound > 0 || len(job.Status.Members) > 0 {
 		return nil
@@ -58,7 +58,7 @@ func (c *collector) otherModels(key types.NamespacedName, job *v1alpha1.ElasticT
 
 // shapesOf returns the shape of waiting workers, and that of worker 0 if it differs and waits too.
 func (c *collector) shapesOf(
-	job *v1alpha1.ElasticTrainingJob, model string, waiting int32, masterWaits bool,
+	job *v1beta1.ElasticTrainingJob, model string, waiting int32, masterWaits bool,
 ) (common capacity.Shape, apart []capacity.Shape) {
 	// With a host port worker 0 has a shape of its own too: it alone takes the port of the rendezvous.
 	if !masterWaits || !trainingpod.OwnMaster(job) && !trainingpod.TakesHostPort(job) {
@@ -72,7 +72,7 @@ func (c *collector) shapesOf(
 }
 
 // shapeOf is the shape of a worker that has yet to be created.
-func (c *collector) shapeOf(job *v1alpha1.ElasticTrainingJob, model string, i int32) capacity.Shape {
+func (c *collector) shapeOf(job *v1beta1.ElasticTrainingJob, model string, i int32) capacity.Shape {
 	return c.shapes.shapeOf(job, shapeKey{model: model, master: i == 0}, func() capacity.Shape {
 		spec := trainingpod.WorkerSpec(job, c.arbiter.config.Accelerators, model, i)
 		return c.admittedShape(metav1.ObjectMeta{
@@ -92,7 +92,7 @@ type shapeCache struct {
 
 // jobShapes are the shapes of one job, and the job and the version that they are of.
 type jobShapes struct {
-	job     *v1alpha1.ElasticTrainingJob
+	job     *v1beta1.ElasticTrainingJob
 	version int
 	shapes  map[shapeKey]capacity.Shape
 }
@@ -104,7 +104,7 @@ type shapeKey struct {
 }
 
 // shapeOf is a shape of the job, computed if it is not known.
-func (s *shapeCache) shapeOf(job *v1alpha1.ElasticTrainingJob, key shapeKey, compute func() capacity.Shape) capacity.Shape {
+func (s *shapeCache) shapeOf(job *v1beta1.ElasticTrainingJob, key shapeKey, compute func() capacity.Shape) capacity.Shape {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.shapesOf(job)
@@ -117,7 +117,7 @@ func (s *shapeCache) shapeOf(job *v1alpha1.ElasticTrainingJob, key shapeKey, com
 }
 
 // shapesOf are the shapes of the job that are known to hold. The caller has the lock.
-func (s *shapeCache) shapesOf(job *v1alpha1.ElasticTrainingJob) *jobShapes {
+func (s *shapeCache) shapesOf(job *v1beta1.ElasticTrainingJob) *jobShapes {
 	known := s.of[job.UID]
 	if known == nil || known.version != s.version || !shapedAlike(known.job, job) {
 		known = &jobShapes{version: s.version, shapes: map[shapeKey]capacity.Shape{}}
@@ -128,7 +128,7 @@ func (s *shapeCache) shapesOf(job *v1alpha1.ElasticTrainingJob) *jobShapes {
 }
 
 // isUnmodelled is true if a worker of the job asks for something that the model does not cover.
-func (c *collector) isUnmodelled(job *v1alpha1.ElasticTrainingJob, model string) bool {
+func (c *collector) isUnmodelled(job *v1beta1.ElasticTrainingJob, model string) bool {
 	if beyond, known := c.shapes.isUnmodelled(job, model); known {
 		return beyond
 	}
@@ -136,7 +136,7 @@ func (c *collector) isUnmodelled(job *v1alpha1.ElasticTrainingJob, model string)
 }
 
 // isUnmodelled is what the known shapes of the job say; known is false if one of them is not.
-func (s *shapeCache) isUnmodelled(job *v1alpha1.ElasticTrainingJob, model string) (beyond, known bool) {
+func (s *shapeCache) isUnmodelled(job *v1beta1.ElasticTrainingJob, model string) (beyond, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.shapesOf(job)
@@ -146,7 +146,7 @@ func (s *shapeCache) isUnmodelled(job *v1alpha1.ElasticTrainingJob, model string
 }
 
 // shapedAlike is true if two states of a job give its workers the same shapes. Most changes of a status do.
-func shapedAlike(a, b *v1alpha1.ElasticTrainingJob) bool {
+func shapedAlike(a, b *v1beta1.ElasticTrainingJob) bool {
 	return a == b || a.Generation > 0 && a.Generation == b.Generation && reflect.DeepEqual(a.Status.Sizing, b.Status.Sizing) &&
 		reflect.DeepEqual(a.Status.AvoidedNodes, b.Status.AvoidedNodes)
 }

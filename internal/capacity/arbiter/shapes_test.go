@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
@@ -37,19 +37,19 @@ func TestModelOnWhichTheCoreFits(t *testing.T) {
 	s := newFixture(t)
 	s.node("H100")
 	job := s.job("ctr", 4, 0)
-	job.Spec.Accelerator = &v1alpha1.Accelerator{Models: []string{"A100", "H100"}}
+	job.Spec.Accelerator = &v1beta1.Accelerator{Models: []string{"A100", "H100"}}
 	job.Status.Attempt.Model = "A100"
 	v := s.judge()
 	g.Expect(v.Answer.Largest).To(BeZero(), "it is judged with the model that its pods wait for")
 	g.Expect(v.Model).To(Equal("H100"))
 
-	job.Status.Members = []v1alpha1.Member{{Index: 0, UID: "u"}}
+	job.Status.Members = []v1beta1.Member{{Index: 0, UID: "u"}}
 	g.Expect(s.judge().Model).To(Equal("A100"), "the attempt has run")
 	job.Status.Members, job.Status.Attempt.Model = nil, "H100"
 	v = s.judge()
 	g.Expect(v.Answer.Fits).To(BeTrue())
 	g.Expect(v.Model).To(Equal("H100"))
-	job.Spec.Accelerator.Mixing, job.Status.Attempt.Model = v1alpha1.MixingAllowed, ""
+	job.Spec.Accelerator.Mixing, job.Status.Attempt.Model = v1beta1.MixingAllowed, ""
 	g.Expect(s.judge().Model).To(BeEmpty())
 }
 
@@ -63,7 +63,7 @@ func TestMasterIsJudgedByItsOwnShape(t *testing.T) {
 		s := newFixture(t)
 		job := s.job("ctr", 2, 0)
 		six := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("6")}
-		job.Spec.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{Limits: six, Requests: six}}
+		job.Spec.Master = &v1beta1.Master{Resources: &corev1.ResourceRequirements{Limits: six, Requests: six}}
 		s.bind(job, bound)
 		answer := s.judge().Answer
 		g.Expect(answer.Fits).To(Equal(want.Fits), "%d bound", bound)
@@ -76,9 +76,9 @@ func TestLostMasterWaitsAlone(t *testing.T) {
 	s := newFixture(t)
 	job := s.job("ctr", 2, 2)
 	nine := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("9")}
-	job.Spec.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{Limits: nine, Requests: nine}}
+	job.Spec.Master = &v1beta1.Master{Resources: &corev1.ResourceRequirements{Limits: nine, Requests: nine}}
 	for _, o := range s.objects {
-		if pod, ok := o.(*corev1.Pod); ok && pod.Labels[v1alpha1.LabelWorkerIndex] == "0" {
+		if pod, ok := o.(*corev1.Pod); ok && pod.Labels[v1beta1.LabelWorkerIndex] == "0" {
 			pod.Spec.NodeName, pod.Spec.Containers[0].Resources = "", *job.Spec.Master.Resources
 		}
 	}

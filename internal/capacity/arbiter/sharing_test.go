@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity/devices"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 )
 
 // sharesDevices makes the node one with two devices of 16 GiB, and has pods ask for half of one.
-func (s *fixture) sharesDevices(jobs ...*v1alpha1.ElasticTrainingJob) {
+func (s *fixture) sharesDevices(jobs ...*v1beta1.ElasticTrainingJob) {
 	node, _ := s.objects[0].(*corev1.Node)
 	node.Annotations = map[string]string{
 		devices.Registered: "GPU-a,10,16384,NVIDIA-A100,true,hami-core:GPU-b,10,16384,NVIDIA-A100,true,hami-core:",
@@ -87,7 +87,7 @@ func TestPodsThatAskOtherwiseOfDevicesAreOfOtherShapes(t *testing.T) {
 	job := s.job("ctr", 2, 0)
 	s.sharesDevices(job)
 	s.hold(job, func(p *corev1.Pod) {
-		if p.Labels[v1alpha1.LabelWorkerIndex] == "1" {
+		if p.Labels[v1beta1.LabelWorkerIndex] == "1" {
 			p.Annotations[devices.Mode] = "mig"
 		}
 	})

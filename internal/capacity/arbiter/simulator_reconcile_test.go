@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -49,7 +49,7 @@ func (w *simulator) reconcile(t *trainee) {
 	w.write(t, &o, &wanted)
 }
 
-func (w *simulator) write(t *trainee, o *jobstate.Observed, wanted *v1alpha1.ElasticTrainingJobStatus) {
+func (w *simulator) write(t *trainee, o *jobstate.Observed, wanted *v1beta1.ElasticTrainingJobStatus) {
 	key := client.ObjectKeyFromObject(t.job)
 	pace := training.PaceOf(&t.job.Status, wanted)
 	if pace == statuspace.Never {

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
@@ -82,7 +82,7 @@ type queue struct {
 
 // trainee is an ElasticTrainingJob, and what its reconciler remembers.
 type trainee struct {
-	job        *v1alpha1.ElasticTrainingJob
+	job        *v1beta1.ElasticTrainingJob
 	queue      string
 	service    types.UID
 	departures []podstate.Departure
@@ -171,14 +171,14 @@ func (w *simulator) restart() {
 
 // Get is for namespaces and single Queues, which the arbiter does not ask for here.
 func (w *simulator) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
-	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource(fmt.Sprintf("%T", o)).GroupResource(), key.Name)
+	return apierrors.NewNotFound(v1beta1.GroupVersion.WithResource(fmt.Sprintf("%T", o)).GroupResource(), key.Name)
 }
 
 // List reads what is simulated as the caches have it.
 func (w *simulator) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	var items []runtime.Object
 	switch list.(type) {
-	case *v1alpha1.ElasticTrainingJobList:
+	case *v1beta1.ElasticTrainingJobList:
 		for _, t := range w.trainings {
 			items = append(items, t.job)
 		}
@@ -186,8 +186,8 @@ func (w *simulator) List(_ context.Context, list client.ObjectList, _ ...client.
 		items = objects(w.pods)
 	case *corev1.NodeList:
 		items = objects(w.nodes)
-	case *nodev1.RuntimeClassList, *corev1.PersistentVolumeList, *corev1.PersistentVolumeClaimList, *v1alpha1.MergeJobList,
-		*v1alpha1.ResourceQuotaProfileList:
+	case *nodev1.RuntimeClassList, *corev1.PersistentVolumeList, *corev1.PersistentVolumeClaimList, *v1beta1.MergeJobList,
+		*v1beta1.ResourceQuotaProfileList:
 	default:
 		switch reflect.TypeOf(list) {
 		case reflect.TypeOf(gang.NewPodGroupList()):
@@ -272,26 +272,26 @@ func gpusOf(p *corev1.Pod) int64 {
 func (w *simulator) addTraining(tier, queue string, minimum, maximum int32, each int64, h hindrance) *trainee {
 	w.named++
 	name := fmt.Sprintf("%s%d", tier, w.named)
-	job := &v1alpha1.ElasticTrainingJob{
+	job := &v1beta1.ElasticTrainingJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ads", Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: metav1.NewTime(w.clock()),
 		},
-		Spec: v1alpha1.ElasticTrainingJobSpec{
+		Spec: v1beta1.ElasticTrainingJobSpec{
 			Tier: tier, MinReplicas: minimum, MaxReplicas: maximum,
-			Elasticity: v1alpha1.Elasticity{
-				Growth: v1alpha1.Growth{Mode: v1alpha1.GrowthAlways, CooldownSeconds: ptr.To[int32](300)},
-				Shrink: v1alpha1.Shrink{
-					Initiator: v1alpha1.ShrinkAuto, StarvationSeconds: ptr.To[int32](60), MinRunSeconds: ptr.To[int32](0),
+			Elasticity: v1beta1.Elasticity{
+				Growth: v1beta1.Growth{Mode: v1beta1.GrowthAlways, CooldownSeconds: ptr.To[int32](300)},
+				Shrink: v1beta1.Shrink{
+					Initiator: v1beta1.ShrinkAuto, StarvationSeconds: ptr.To[int32](60), MinRunSeconds: ptr.To[int32](0),
 				},
 			},
-			Framework: v1alpha1.Framework{Torchrun: &v1alpha1.Torchrun{
+			Framework: v1beta1.Framework{Torchrun: &v1beta1.Torchrun{
 				JoinTimeoutSeconds: ptr.To[int32](600), LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
 			}},
-			FailurePolicy: &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{
-				Action: v1alpha1.ActionRestartJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed},
+			FailurePolicy: &v1beta1.FailurePolicy{Rules: []v1beta1.FailureRule{{
+				Action: v1beta1.ActionRestartJob, OnEvents: []v1beta1.FailureEvent{v1beta1.OnPodFailed},
 			}}},
-			Cleanup:       v1alpha1.Cleanup{PodPolicy: v1alpha1.CleanPodPolicyAll},
-			SuccessPolicy: v1alpha1.SuccessPolicy{CompletionGraceSeconds: ptr.To[int32](30)},
+			Cleanup:       v1beta1.Cleanup{PodPolicy: v1beta1.CleanPodPolicyAll},
+			SuccessPolicy: v1beta1.SuccessPolicy{CompletionGraceSeconds: ptr.To[int32](30)},
 		},
 	}
 	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Image: "trainer", Resources: requests(each)}}

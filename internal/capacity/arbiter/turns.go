@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/platform/kube"
@@ -56,7 +56,7 @@ const spentInterval = 10 * time.Second
 
 // team is a profile with limits, the jobs that claim its room, and what else uses that room.
 type team struct {
-	profile   *v1alpha1.ResourceQuotaProfile
+	profile   *v1beta1.ResourceQuotaProfile
 	limits    admission.Limits
 	claimants map[admission.Key]*admission.Claimant
 	others    []admission.Use
@@ -87,10 +87,10 @@ func (c *collector) decideTurns(ctx context.Context) error {
 		for i := range p.Spec.Reservations {
 			c.in.reserved[p.Spec.Reservations[i].JobRef.Name] = true
 		}
-		if p.Status.Queue != "" && p.Spec.Queue.SurplusSharing != v1alpha1.SurplusExcluded {
+		if p.Status.Queue != "" && p.Spec.Queue.SurplusSharing != v1beta1.SurplusExcluded {
 			c.in.fair[p.Status.Queue] = true
 		}
-		if p.Status.Queue != "" && p.Spec.Queue.Repacking == v1alpha1.RepackingMove {
+		if p.Status.Queue != "" && p.Spec.Queue.Repacking == v1beta1.RepackingMove {
 			c.in.moved[p.Status.Queue] = true
 		}
 		if limits := admission.LimitsOf(p); limits.Gates() {
@@ -161,7 +161,7 @@ func (t *teams) teamOf(ctx context.Context, namespace string) *team {
 }
 
 // addClaimant adds a job that has a gang or asks for one.
-func (t *teams) addClaimant(ctx context.Context, key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) {
+func (t *teams) addClaimant(ctx context.Context, key types.NamespacedName, job *v1beta1.ElasticTrainingJob) {
 	team := t.teamOf(ctx, job.Namespace)
 	st := &job.Status
 	if team == nil || st.Attempt == nil || st.CompletionTime != nil || st.MasterCompletionTime != nil || st.Preemption != nil ||
@@ -196,7 +196,7 @@ func (t *teams) addClaimant(ctx context.Context, key types.NamespacedName, job *
 }
 
 // addMerge adds a merge that has a run, or asks for its turn at the caps.
-func (t *teams) addMerge(ctx context.Context, job *v1alpha1.MergeJob) {
+func (t *teams) addMerge(ctx context.Context, job *v1beta1.MergeJob) {
 	team := t.teamOf(ctx, job.Namespace)
 	if team == nil {
 		return
@@ -220,7 +220,7 @@ func (t *teams) mergeOf(team *team, p *knownPod) *admission.Claimant {
 }
 
 // surplusWanted is how many surplus workers the job would create now if its profile allowed them.
-func (t *teams) surplusWanted(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) int32 {
+func (t *teams) surplusWanted(key types.NamespacedName, job *v1beta1.ElasticTrainingJob) int32 {
 	st := &job.Status
 	if st.RunningSince == nil {
 		return 0
@@ -232,29 +232,29 @@ func (t *teams) surplusWanted(key types.NamespacedName, job *v1alpha1.ElasticTra
 		wants -= int32(len(st.Elasticity.Evicted))
 	}
 	v := t.c.arbiter.VerdictFor(key)
-	if growsIfFits(job) && (!v.Unjudged || job.Spec.Elasticity.Growth.Mode == v1alpha1.GrowthOnlyIfFits) {
+	if growsIfFits(job) && (!v.Unjudged || job.Spec.Elasticity.Growth.Mode == v1beta1.GrowthOnlyIfFits) {
 		wants = min(wants, v.SurplusLimit)
 	}
 	return max(wants, 0)
 }
 
 // isHindered is true for a job that waits for something other than its turn, so that it must not keep others from theirs.
-func isHindered(job *v1alpha1.ElasticTrainingJob) bool {
-	stalled := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionStalled)
-	if stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != v1alpha1.ReasonQuotaExceeded {
+func isHindered(job *v1beta1.ElasticTrainingJob) bool {
+	stalled := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionStalled)
+	if stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != v1beta1.ReasonQuotaExceeded {
 		return true
 	}
 	if trainingpod.RejectedAgain(&job.Status) {
 		return true
 	}
-	scheduled := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionScheduled)
+	scheduled := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionScheduled)
 	return scheduled != nil && scheduled.Status == metav1.ConditionFalse && slices.Contains(hindrances, scheduled.Reason)
 }
 
 // hindrances are reasons that pass by themselves, so that jobs are not Stalled by them.
 var hindrances = []string{
-	v1alpha1.ReasonVolcanoMissing, v1alpha1.ReasonProfileNotReady, v1alpha1.ReasonQueueNotFound, v1alpha1.ReasonQueueClosed,
-	v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonRestarting, v1alpha1.ReasonBackOff, v1alpha1.ReasonResourceClaimNotFound,
+	v1beta1.ReasonVolcanoMissing, v1beta1.ReasonProfileNotReady, v1beta1.ReasonQueueNotFound, v1beta1.ReasonQueueClosed,
+	v1beta1.ReasonAwaitingApproval, v1beta1.ReasonRestarting, v1beta1.ReasonBackOff, v1beta1.ReasonResourceClaimNotFound,
 }
 
 // addPod adds what a pod holds, or will hold, to its claimant or to what else uses the team's room.
@@ -302,7 +302,7 @@ func (t *teams) addPod(ctx context.Context, known *knownPod) {
 
 // claimedBy is what the devices that each worker of a job claims count as; nothing for claims that cannot be read, because
 // the job waits until they can.
-func (t *teams) claimedBy(ctx context.Context, job *v1alpha1.ElasticTrainingJob) corev1.ResourceList {
+func (t *teams) claimedBy(ctx context.Context, job *v1beta1.ElasticTrainingJob) corev1.ResourceList {
 	claims, err := t.c.arbiter.devices.ClaimsOf(ctx, job.Namespace, &job.Spec.Template.Spec)
 	if err != nil {
 		return nil
@@ -334,7 +334,7 @@ func (team *team) addGuest(p *corev1.Pod, counted corev1.ResourceList) {
 		return
 	}
 	// A pod that holds reserved room does not count once the training is there that the room is for, or it would count twice.
-	if name, reserved := p.Labels[v1alpha1.LabelReservation]; reserved {
+	if name, reserved := p.Labels[v1beta1.LabelReservation]; reserved {
 		for i := range team.profile.Spec.Reservations {
 			r := &team.profile.Spec.Reservations[i]
 			for _, c := range team.claimants {
@@ -350,7 +350,7 @@ func (team *team) addGuest(p *corev1.Pod, counted corev1.ResourceList) {
 }
 
 // isFor is true if the reservation holds its room for the job: whoever gives a job its name alone gets nothing.
-func isFor(r *v1alpha1.ProfileReservation, c *admission.Claimant) bool {
+func isFor(r *v1beta1.ProfileReservation, c *admission.Claimant) bool {
 	return !c.Job.Merge && r.JobRef.Name == c.Job.Name && r.Owner == c.User
 }
 
@@ -367,7 +367,7 @@ func (t *teams) userOf(p *corev1.Pod) (user string, foreign bool) {
 		}
 	}
 	if kind, _ := kube.OurController(p); kind != "" {
-		return p.Annotations[v1alpha1.AnnotationOwner], false // Its job is gone, but the pod still holds its room.
+		return p.Annotations[v1beta1.AnnotationOwner], false // Its job is gone, but the pod still holds its room.
 	}
 	return t.c.arbiter.config.Ledger.UserNamedBy(p), true
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/quota/admission"
@@ -22,11 +22,11 @@ import (
 func (s *fixture) capped(most int64, model string) {
 	s.objects = append(s.objects,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ads", Labels: map[string]string{"team": "ads"}}},
-		&v1alpha1.ResourceQuotaProfile{
+		&v1beta1.ResourceQuotaProfile{
 			ObjectMeta: metav1.ObjectMeta{Name: "ads"},
-			Spec: v1alpha1.ResourceQuotaProfileSpec{
+			Spec: v1beta1.ResourceQuotaProfileSpec{
 				NamespaceSelector: metav1.LabelSelector{MatchLabels: map[string]string{"team": "ads"}},
-				Caps: &v1alpha1.ProfileCaps{PerUser: []v1alpha1.ResourceCap{{
+				Caps: &v1beta1.ProfileCaps{PerUser: []v1beta1.ResourceCap{{
 					Resource: "nvidia.com/gpu", Model: model, Max: *resource.NewQuantity(most, resource.DecimalSI),
 				}}},
 			},
@@ -34,7 +34,7 @@ func (s *fixture) capped(most int64, model string) {
 }
 
 // asking is a job of alice's that has no gang yet.
-func (s *fixture) asking(name string) *v1alpha1.ElasticTrainingJob {
+func (s *fixture) asking(name string) *v1beta1.ElasticTrainingJob {
 	job := s.job(name, 2, 0)
 	job.Spec.Owner = "alice"
 	job.Status.Attempt.StartTime = metav1.NewTime(now)
@@ -54,7 +54,7 @@ func (s *fixture) turn(name string) admission.Turn {
 func notebook() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "notebook", UID: "notebook", Labels: map[string]string{
-			v1alpha1.AnnotationOwner: "alice",
+			v1beta1.AnnotationOwner: "alice",
 		}},
 		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")},
@@ -73,16 +73,16 @@ func TestWhatCountsForAUser(t *testing.T) {
 		}, 3},
 		"a gang that is not placed yet": {func(s *fixture) {
 			job := s.job("ctr", 4, 0)
-			job.Spec.Owner, job.Spec.Accelerator = "alice", &v1alpha1.Accelerator{Models: []string{"A100"}}
+			job.Spec.Owner, job.Spec.Accelerator = "alice", &v1beta1.Accelerator{Models: []string{"A100"}}
 		}, 2},
 		"one that may come to another model": {func(s *fixture) {
 			job := s.job("ctr", 4, 0)
-			job.Spec.Owner, job.Spec.Accelerator = "alice", &v1alpha1.Accelerator{Models: []string{"A100", "H100"}}
+			job.Spec.Owner, job.Spec.Accelerator = "alice", &v1beta1.Accelerator{Models: []string{"A100", "H100"}}
 			job.Status.Attempt.Model = "A100"
 		}, 0},
 		"one of several models, where it is": {func(s *fixture) {
 			job := s.job("ctr", 4, 3)
-			job.Spec.Owner, job.Spec.Accelerator = "alice", &v1alpha1.Accelerator{Models: []string{"H100", "A100"}}
+			job.Spec.Owner, job.Spec.Accelerator = "alice", &v1beta1.Accelerator{Models: []string{"H100", "A100"}}
 			job.Status.Attempt.Model = "H100"
 		}, 3},
 		"a gang of somebody else": {func(s *fixture) {
@@ -127,7 +127,7 @@ func TestWhatCountsForAUser(t *testing.T) {
 			node.Labels = map[string]string{"nvidia.com/gpu.product": "A100"}
 			s.capped(2, "A100")
 			job := s.asking("ranker")
-			job.Spec.Accelerator = &v1alpha1.Accelerator{Models: []string{"A100"}}
+			job.Spec.Accelerator = &v1beta1.Accelerator{Models: []string{"A100"}}
 			c.add(s)
 			turn := s.turn("ranker")
 			g.Expect(turn.Admitted).To(Equal(c.used == 0))
@@ -153,7 +153,7 @@ func TestPartsOfDevicesCountAsParts(t *testing.T) {
 	for i, name := range []string{"second", "third"} {
 		job := s.asking(name) // two workers, so half a device
 		job.CreationTimestamp = metav1.NewTime(now.Add(time.Duration(i) * time.Second))
-		job.Spec.Accelerator = &v1alpha1.Accelerator{Models: []string{"A100"}}
+		job.Spec.Accelerator = &v1beta1.Accelerator{Models: []string{"A100"}}
 		job.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: quarters("1")}
 	}
 	first := notebook()
@@ -170,7 +170,7 @@ func TestSurplusCountsAsParts(t *testing.T) {
 	s := newFixture(t)
 	s.sharing = config.Sharing{{Resource: "nvidia.com/gpu.shared", CountsAs: "nvidia.com/gpu", Whole: 4}}
 	s.capped(1, "")
-	for _, job := range []*v1alpha1.ElasticTrainingJob{s.job("ctr", 4, 3), s.asking("second")} {
+	for _, job := range []*v1beta1.ElasticTrainingJob{s.job("ctr", 4, 3), s.asking("second")} {
 		job.Spec.Owner = "alice"
 		job.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{
 			Limits: corev1.ResourceList{"nvidia.com/gpu.shared": resource.MustParse("1")},
@@ -187,7 +187,7 @@ func TestAJobThatWaitsForSomethingElseKeepsNobodyFromTheTurn(t *testing.T) {
 	s.asking("second").CreationTimestamp = metav1.NewTime(now)
 	g.Expect(s.turn("second").Admitted).To(BeFalse())
 	first.Status.Conditions = []metav1.Condition{{
-		Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonQueueClosed,
+		Type: v1beta1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonQueueClosed,
 	}}
 	g.Expect(s.turn("second").Admitted).To(BeTrue())
 }
@@ -196,14 +196,14 @@ func TestStandingByGroup(t *testing.T) {
 	g := NewWithT(t)
 	s := newFixture(t)
 	s.capped(2, "")
-	profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
-	profile.Spec.Members = []v1alpha1.ProfileMember{{Kind: v1alpha1.MemberGroup, Name: "leads", Standing: v1alpha1.StandingSenior}}
+	profile, _ := s.objects[len(s.objects)-1].(*v1beta1.ResourceQuotaProfile)
+	profile.Spec.Members = []v1beta1.ProfileMember{{Kind: v1beta1.MemberGroup, Name: "leads", Standing: v1beta1.StandingSenior}}
 	s.asking("first")
 	second := s.asking("second")
 	second.CreationTimestamp = metav1.NewTime(now)
-	second.Spec.Submitter = &v1alpha1.Submitter{Username: second.Spec.Owner, Groups: []string{"leads"}}
+	second.Spec.Submitter = &v1beta1.Submitter{Username: second.Spec.Owner, Groups: []string{"leads"}}
 	g.Expect(s.turn("second").Admitted).To(BeTrue(), "seniors first")
-	second.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
+	second.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
 	g.Expect(s.turn("second").Admitted).To(BeFalse(), "by what nobody checked she is none")
 	g.Expect(s.turn("first").Admitted).To(BeTrue())
 }
@@ -258,9 +258,9 @@ func TestBudgetsAreHeldByTheLedger(t *testing.T) {
 			s := newFixture(t)
 			s.spent = c.spent
 			s.capped(2, "")
-			profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
-			profile.Spec.Caps = &v1alpha1.ProfileCaps{AcceleratorHours: []v1alpha1.HourCap{{
-				Window: metav1.Duration{Duration: time.Hour}, PerUser: 1, OnExceeded: v1alpha1.ExceededQueue,
+			profile, _ := s.objects[len(s.objects)-1].(*v1beta1.ResourceQuotaProfile)
+			profile.Spec.Caps = &v1beta1.ProfileCaps{AcceleratorHours: []v1beta1.HourCap{{
+				Window: metav1.Duration{Duration: time.Hour}, PerUser: 1, OnExceeded: v1beta1.ExceededQueue,
 			}}}
 			s.asking("first")
 			NewWithT(t).Expect(s.turn("first").Admitted).To(Equal(c.admitted))
@@ -279,14 +279,14 @@ func TestARoomThatIsHeldCountsForTheQueueAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newFixture(t)
 			s.capped(8, "")
-			profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
+			profile, _ := s.objects[len(s.objects)-1].(*v1beta1.ResourceQuotaProfile)
 			profile.Spec.Queue.Capability = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
-			profile.Spec.Reservations = []v1alpha1.ProfileReservation{{
-				Name: "room", JobRef: v1alpha1.ObjectRef{Name: c.task}, Owner: c.owner,
+			profile.Spec.Reservations = []v1beta1.ProfileReservation{{
+				Name: "room", JobRef: v1beta1.ObjectRef{Name: c.task}, Owner: c.owner,
 			}}
 			group := gang.Group{Namespace: "tideline-system", Name: "room", Queue: "ads", MinMember: 1}
 			p := notebook()
-			p.Namespace, p.Labels = "tideline-system", map[string]string{v1alpha1.LabelReservation: "room"}
+			p.Namespace, p.Labels = "tideline-system", map[string]string{v1beta1.LabelReservation: "room"}
 			p.Spec.Containers[0].Resources.Requests["nvidia.com/gpu"] = resource.MustParse("7")
 			gang.Member{Group: "room"}.JoinGang(p)
 			s.objects = append(s.objects, group.PodGroup(), p)
@@ -309,20 +309,20 @@ func TestALargerAttemptAsksAgain(t *testing.T) {
 
 func TestSurplusIsAllowedToWhoWouldCreateIt(t *testing.T) {
 	for name, c := range map[string]struct {
-		change  func(*v1alpha1.ElasticTrainingJob)
+		change  func(*v1beta1.ElasticTrainingJob)
 		surplus int32
 	}{
-		"one that trains":             {func(*v1alpha1.ElasticTrainingJob) {}, 4},
-		"one whose core does not run": {func(job *v1alpha1.ElasticTrainingJob) { job.Status.RunningSince = nil }, 0},
-		"one that cools down": {func(job *v1alpha1.ElasticTrainingJob) {
+		"one that trains":             {func(*v1beta1.ElasticTrainingJob) {}, 4},
+		"one whose core does not run": {func(job *v1beta1.ElasticTrainingJob) { job.Status.RunningSince = nil }, 0},
+		"one that cools down": {func(job *v1beta1.ElasticTrainingJob) {
 			last := metav1.NewTime(now.Add(-time.Second))
-			job.Status.Elasticity = &v1alpha1.ElasticityStatus{LastEvictionTime: &last, Evicted: []int32{3, 5}}
+			job.Status.Elasticity = &v1beta1.ElasticityStatus{LastEvictionTime: &last, Evicted: []int32{3, 5}}
 		}, 2},
-		"one that creates what fits": {func(job *v1alpha1.ElasticTrainingJob) {
-			job.Spec.Elasticity.Growth.Mode = v1alpha1.GrowthOnlyIfFits
+		"one that creates what fits": {func(job *v1beta1.ElasticTrainingJob) {
+			job.Spec.Elasticity.Growth.Mode = v1beta1.GrowthOnlyIfFits
 		}, 0},
-		"one that creates what fits and pays": {func(job *v1alpha1.ElasticTrainingJob) {
-			job.Spec.Elasticity.Growth.Mode = v1alpha1.GrowthOnlyIfPays
+		"one that creates what fits and pays": {func(job *v1beta1.ElasticTrainingJob) {
+			job.Spec.Elasticity.Growth.Mode = v1beta1.GrowthOnlyIfPays
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -341,10 +341,10 @@ func TestPodsCountAtACap(t *testing.T) {
 	g := NewWithT(t)
 	s := newFixture(t)
 	s.capped(3, "")
-	profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
+	profile, _ := s.objects[len(s.objects)-1].(*v1beta1.ResourceQuotaProfile)
 	profile.Spec.Caps.PerUser[0].Resource = "pods"
 	p := notebook()
-	p.Labels, p.Annotations = nil, map[string]string{v1alpha1.AnnotationOwner: "alice@example.com"}
+	p.Labels, p.Annotations = nil, map[string]string{v1beta1.AnnotationOwner: "alice@example.com"}
 	p.Spec.Containers[0].Resources.Requests = nil
 	s.objects = append(s.objects, p)
 	s.asking("ctr").Spec.Owner = "alice@example.com"

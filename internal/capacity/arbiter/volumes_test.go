@@ -7,13 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // mount has the job's workers mount a claim, which the fixture has in the namespace of the job, bound to a volume that can be
 // used from some nodes, or from all.
 func (s *fixture) mount(
-	job *v1alpha1.ElasticTrainingJob, nodes ...string,
+	job *v1beta1.ElasticTrainingJob, nodes ...string,
 ) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	job.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity/devices"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
@@ -38,9 +38,9 @@ func (a *Arbiter) WatchCluster(ctx context.Context, c cache.Cache) error {
 		{&nodev1.RuntimeClass{}, readWhole, (*mirror).putClass},
 		{gang.NewPodGroup(), readMembership, (*mirror).putGroup},
 		{gang.NewQueue(), readQueue, (*mirror).putQueue},
-		{&v1alpha1.ElasticTrainingJob{}, readJob, (*mirror).putJob},
-		{&v1alpha1.MergeJob{}, readMerge, (*mirror).putMerge},
-		{&v1alpha1.ResourceQuotaProfile{}, readProfile, nil},
+		{&v1beta1.ElasticTrainingJob{}, readJob, (*mirror).putJob},
+		{&v1beta1.MergeJob{}, readMerge, (*mirror).putMerge},
+		{&v1beta1.ResourceQuotaProfile{}, readProfile, nil},
 		{namespace, readNamespace, nil},
 		{gang.NewHyperNode(), readHyperNode, nil},
 	}
@@ -205,7 +205,7 @@ func readQueue(o any) any {
 }
 
 func readJob(o any) any {
-	j, ok := o.(*v1alpha1.ElasticTrainingJob)
+	j, ok := o.(*v1beta1.ElasticTrainingJob)
 	if !ok {
 		return nil
 	}
@@ -218,19 +218,19 @@ func readJob(o any) any {
 
 // readMerge reads of the weight only whether it reaches the threshold, because it grows all the time.
 func readMerge(o any) any {
-	j, ok := o.(*v1alpha1.MergeJob)
+	j, ok := o.(*v1beta1.MergeJob)
 	if !ok {
 		return nil
 	}
 	st := &j.Status
 	return []any{
-		j.Generation, j.DeletionTimestamp != nil, st.Phase, st.Pool, st.Run, st.Reason == v1alpha1.ReasonNeverFits, isDue(j),
+		j.Generation, j.DeletionTimestamp != nil, st.Phase, st.Pool, st.Run, st.Reason == v1beta1.ReasonNeverFits, isDue(j),
 		st.Position != nil && *st.Position <= mostBehind,
 	}
 }
 
 func readProfile(o any) any {
-	if p, ok := o.(*v1alpha1.ResourceQuotaProfile); ok {
+	if p, ok := o.(*v1beta1.ResourceQuotaProfile); ok {
 		return p.Generation
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
@@ -31,7 +31,7 @@ func (c *crew) join(p *knownPod) {
 
 // workAtStake is how many device-seconds a training would lose if its workers went back to their last checkpoint now. Of workers
 // without devices each counts as one.
-func (c *collector) workAtStake(ctx context.Context, job *v1alpha1.ElasticTrainingJob, of *crew) int64 {
+func (c *collector) workAtStake(ctx context.Context, job *v1beta1.ElasticTrainingJob, of *crew) int64 {
 	done := int64(0)
 	if of.master != nil {
 		done = of.master.saved

@@ -13,47 +13,47 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 // trains has a job train since then, and report a checkpoint if it saved one.
-func (s *fixture) trains(j *v1alpha1.ElasticTrainingJob, since time.Duration, saved ...time.Duration) {
+func (s *fixture) trains(j *v1beta1.ElasticTrainingJob, since time.Duration, saved ...time.Duration) {
 	j.Status.RunningSince = ptr.To(metav1.NewTime(now.Add(-since)))
 	for _, ago := range saved {
-		s.ofJob(j.Name)[0].Annotations[v1alpha1.AnnotationCheckpointDone] = strconv.FormatInt(now.Add(-ago).Unix(), 10)
+		s.ofJob(j.Name)[0].Annotations[v1beta1.AnnotationCheckpointDone] = strconv.FormatInt(now.Add(-ago).Unix(), 10)
 	}
 }
 
 func TestWhoLosesTheLeastWorkGivesWay(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(s *fixture, old, young *v1alpha1.ElasticTrainingJob)
+		change func(s *fixture, old, young *v1beta1.ElasticTrainingJob)
 		leaves types.UID
 	}{
-		"the younger where neither reports": {func(s *fixture, old, young *v1alpha1.ElasticTrainingJob) {
+		"the younger where neither reports": {func(s *fixture, old, young *v1beta1.ElasticTrainingJob) {
 			s.trains(old, 2*time.Hour)
 			s.trains(young, time.Hour)
 		}, "young-worker-3"},
-		"the older that has just saved": {func(s *fixture, old, young *v1alpha1.ElasticTrainingJob) {
+		"the older that has just saved": {func(s *fixture, old, young *v1beta1.ElasticTrainingJob) {
 			s.trains(old, 2*time.Hour, time.Minute)
 			s.trains(young, time.Hour)
 		}, "old-worker-3"},
-		"not one whose checkpoint is of the future": {func(s *fixture, old, young *v1alpha1.ElasticTrainingJob) {
+		"not one whose checkpoint is of the future": {func(s *fixture, old, young *v1beta1.ElasticTrainingJob) {
 			s.trains(old, 2*time.Hour, -time.Hour)
 			s.trains(young, time.Hour)
 		}, "young-worker-3"},
-		"not one whose checkpoint is of before its attempt": {func(s *fixture, old, young *v1alpha1.ElasticTrainingJob) {
+		"not one whose checkpoint is of before its attempt": {func(s *fixture, old, young *v1beta1.ElasticTrainingJob) {
 			s.trains(old, 2*time.Hour, 3*time.Hour)
 			s.trains(young, time.Hour)
 		}, "young-worker-3"},
-		"the one with fewer devices": {func(s *fixture, old, young *v1alpha1.ElasticTrainingJob) {
+		"the one with fewer devices": {func(s *fixture, old, young *v1beta1.ElasticTrainingJob) {
 			s.trains(old, 2*time.Hour)
 			s.trains(young, 90*time.Minute)
 			for _, p := range s.ofJob("young")[:1] {
 				p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("3")}
 			}
 		}, "old-worker-3"},
-		"one that does not train": {func(s *fixture, _, young *v1alpha1.ElasticTrainingJob) {
+		"one that does not train": {func(s *fixture, _, young *v1beta1.ElasticTrainingJob) {
 			s.trains(young, time.Minute)
 		}, "old-worker-3"},
 	} {
@@ -106,8 +106,8 @@ func TestSurplusThatWasAskedStaysAsked(t *testing.T) {
 	s.served = true
 	for _, team := range []string{"ads", "search"} {
 		share := gang.Share{Name: team, Deserved: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")}, Reclaimable: true}
-		s.objects = append(s.objects, share.NewQueue(), &v1alpha1.ResourceQuotaProfile{
-			ObjectMeta: metav1.ObjectMeta{Name: team}, Status: v1alpha1.ResourceQuotaProfileStatus{Queue: team},
+		s.objects = append(s.objects, share.NewQueue(), &v1beta1.ResourceQuotaProfile{
+			ObjectMeta: metav1.ObjectMeta{Name: team}, Status: v1beta1.ResourceQuotaProfileStatus{Queue: team},
 		})
 	}
 	node, _ := s.objects[0].(*corev1.Node)
@@ -126,7 +126,7 @@ func TestSurplusThatWasAskedStaysAsked(t *testing.T) {
 	master := &corev1.Pod{}
 	writer, _ := a.reader.(client.Client)
 	g.Expect(a.reader.Get(t.Context(), key("second-worker-0"), master)).To(Succeed())
-	master.Annotations[v1alpha1.AnnotationCheckpointDone] = strconv.FormatInt(now.Add(time.Second).Unix(), 10)
+	master.Annotations[v1beta1.AnnotationCheckpointDone] = strconv.FormatInt(now.Add(time.Second).Unix(), 10)
 	g.Expect(writer.Update(t.Context(), master)).To(Succeed())
 	g.Expect(told(now.Add(2*time.Second))).To(Equal([]types.UID{"first-worker-3"}), "though the second has saved since")
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/quota/approval"
@@ -31,7 +31,7 @@ another.
 Exit code: 0 when it is approved; 1 when it is not, and why is on standard error; 2 when the command is wrong.`
 
 // kinds are the words of --kind.
-var kinds = map[string]string{"job": v1alpha1.ElasticTrainingJobKind, "merge": v1alpha1.MergeJobKind}
+var kinds = map[string]string{"job": v1beta1.ElasticTrainingJobKind, "merge": v1beta1.MergeJobKind}
 
 // request is what the command was asked for.
 type request struct {
@@ -112,7 +112,7 @@ func (r request) approve(ctx context.Context, c client.Client) (*approved, error
 	if err != nil {
 		return nil, err
 	}
-	if _, left := job.Annotations[v1alpha1.AnnotationApprove]; left {
+	if _, left := job.Annotations[v1beta1.AnnotationApprove]; left {
 		// Of a time without webhooks. Only what changes is recorded.
 		if err := annotate(ctx, c, job, nil); err != nil {
 			return nil, err
@@ -121,11 +121,11 @@ func (r request) approve(ctx context.Context, c client.Client) (*approved, error
 	if err := annotate(ctx, c, job, r.lasts); err != nil {
 		return nil, err
 	}
-	if _, left := job.Annotations[v1alpha1.AnnotationApprove]; left {
+	if _, left := job.Annotations[v1beta1.AnnotationApprove]; left {
 		return nil, errors.Join(errors.New("no webhook recorded it, and without webhooks no approval counts: have them installed "+
 			"(config/webhook), and the operator run with them"), annotate(ctx, c, job, nil))
 	}
-	a, err := approval.Parse(job.Annotations[v1alpha1.AnnotationApproval])
+	a, err := approval.Parse(job.Annotations[v1beta1.AnnotationApproval])
 	if err != nil {
 		return nil, err
 	}
@@ -137,12 +137,12 @@ func (r request) approve(ctx context.Context, c client.Client) (*approved, error
 // find finds the job, of whichever kind it is.
 func (r request) find(ctx context.Context, c client.Client) (*metav1.PartialObjectMetadata, error) {
 	var found []*metav1.PartialObjectMetadata
-	for _, kind := range []string{v1alpha1.ElasticTrainingJobKind, v1alpha1.MergeJobKind} {
+	for _, kind := range []string{v1beta1.ElasticTrainingJobKind, v1beta1.MergeJobKind} {
 		if r.kind != "" && r.kind != kind {
 			continue
 		}
 		job := &metav1.PartialObjectMetadata{}
-		job.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+		job.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
 		switch err := c.Get(ctx, r.job, job); {
 		case apierrors.IsNotFound(err):
 		case err != nil:
@@ -163,7 +163,7 @@ func (r request) find(ctx context.Context, c client.Client) (*metav1.PartialObje
 // annotate writes annotation approve of this very object, nil for none, and reads the object as it is then.
 func annotate(ctx context.Context, c client.Client, job *metav1.PartialObjectMetadata, value any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": job.UID, "annotations": map[string]any{v1alpha1.AnnotationApprove: value},
+		"uid": job.UID, "annotations": map[string]any{v1beta1.AnnotationApprove: value},
 	}})
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/quota/approval"
 )
@@ -36,7 +36,7 @@ type cluster struct {
 }
 
 func training(annotations ...string) client.Object {
-	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "7"}}
+	job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "7"}}
 	if len(annotations) == 2 {
 		job.Annotations = map[string]string{annotations[0]: annotations[1]}
 	}
@@ -44,14 +44,14 @@ func training(annotations ...string) client.Object {
 }
 
 func merging() client.Object {
-	return &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "8"}}
+	return &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "8"}}
 }
 
 // client connects bob.
 func (c cluster) client(t *testing.T) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.jobs...).WithInterceptorFuncs(interceptor.Funcs{
@@ -62,11 +62,11 @@ func (c cluster) client(t *testing.T) client.Client {
 			if patch, err := p.Data(o); err != nil || !bytes.Contains(patch, []byte(`"uid":"`+string(o.GetUID())+`"`)) {
 				return fmt.Errorf("another object of the name might be patched by %s (%w)", patch, err)
 			}
-			before := o.GetAnnotations()[v1alpha1.AnnotationApprove]
+			before := o.GetAnnotations()[v1beta1.AnnotationApprove]
 			if err := w.Patch(ctx, o, p); err != nil || c.off {
 				return err
 			}
-			asked, found := o.GetAnnotations()[v1alpha1.AnnotationApprove]
+			asked, found := o.GetAnnotations()[v1beta1.AnnotationApprove]
 			if !found || asked == before {
 				return nil
 			}
@@ -74,7 +74,7 @@ func (c cluster) client(t *testing.T) client.Client {
 			if err != nil {
 				return err
 			}
-			o.SetAnnotations(map[string]string{v1alpha1.AnnotationApproval: approval.Approval{
+			o.SetAnnotations(map[string]string{v1beta1.AnnotationApproval: approval.Approval{
 				By: "bob@example.com", UID: o.GetUID(), Profile: "team-ads", Tier: "main-traffic", At: metav1.NewTime(noon),
 				Until: metav1.NewTime(noon.Add(lasts)),
 			}.String()})
@@ -106,7 +106,7 @@ func TestApprove(t *testing.T) {
 		"a merge":     {cluster: jobs(merging()), args: "ads/ctr", prints: aMerge + "2026-11-25T12:00:00Z.\n"},
 		"the merge":   {cluster: jobs(training(), merging()), args: "ads/ctr --kind merge", prints: aMerge + "2026-11-25T12:00:00Z.\n"},
 		"the job":     {cluster: jobs(training(), merging()), args: "--kind job ads/ctr", prints: aJob + "2026-11-25T12:00:00Z.\n"},
-		"asked long since": {cluster: jobs(training(v1alpha1.AnnotationApprove, "72h")), args: "ads/ctr",
+		"asked long since": {cluster: jobs(training(v1beta1.AnnotationApprove, "72h")), args: "ads/ctr",
 			prints: aJob + "2026-11-25T12:00:00Z.\n"},
 		"either": {cluster: jobs(training(), merging()), args: "ads/ctr", code: 1, complains: "ads/ctr is not approved: there is an " +
 			"ElasticTrainingJob and a MergeJob of this name: say which with --kind job or --kind merge\n"},
@@ -150,7 +150,7 @@ func TestApprove(t *testing.T) {
 			g.Expect(code).To(Equal(c.code))
 			for _, job := range c.cluster.jobs {
 				g.Expect(connected.Get(t.Context(), types.NamespacedName{Namespace: "ads", Name: "ctr"}, job)).To(Succeed())
-				g.Expect(job.GetAnnotations()).NotTo(HaveKey(v1alpha1.AnnotationApprove), "nothing is left behind")
+				g.Expect(job.GetAnnotations()).NotTo(HaveKey(v1beta1.AnnotationApprove), "nothing is left behind")
 			}
 		})
 	}

@@ -9,7 +9,7 @@ package convert
 import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // conversion is one PyTorchJob on its way.
@@ -21,7 +21,7 @@ type conversion struct {
 // FromPyTorchJob returns the ElasticTrainingJob that trains as the PyTorchJob does, and a note for each field that is not
 // carried over or that changes its meaning. Without an ElasticTrainingJob, each note says what keeps the PyTorchJob from being
 // converted. The PyTorchJob is not changed.
-func FromPyTorchJob(job *kubeflowv1.PyTorchJob) (*v1alpha1.ElasticTrainingJob, []Note) {
+func FromPyTorchJob(job *kubeflowv1.PyTorchJob) (*v1beta1.ElasticTrainingJob, []Note) {
 	if problems := validate(job); len(problems) > 0 {
 		return nil, problems
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 )
@@ -90,7 +90,7 @@ const (
 )
 
 // at is the value at a path of the object as it is written, in JSON.
-func at(t *testing.T, job *v1alpha1.ElasticTrainingJob, path string) string {
+func at(t *testing.T, job *v1beta1.ElasticTrainingJob, path string) string {
 	t.Helper()
 	var value any
 	value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
@@ -120,7 +120,7 @@ func at(t *testing.T, job *v1alpha1.ElasticTrainingJob, path string) string {
 
 func rules(t *testing.T) *specvalidation.Guard {
 	t.Helper()
-	g, err := specvalidation.New(crd.ElasticTrainingJob, v1alpha1.GroupVersion.Version)
+	g, err := specvalidation.New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func rules(t *testing.T) *specvalidation.Guard {
 }
 
 // agree fails when the notes promise another verdict of admission than the guard gives.
-func agree(t *testing.T, g *specvalidation.Guard, job *v1alpha1.ElasticTrainingJob, notes []Note) {
+func agree(t *testing.T, g *specvalidation.Guard, job *v1beta1.ElasticTrainingJob, notes []Note) {
 	t.Helper()
 	words, err := (&printer{rules: g}).refusal(job)
 	if err != nil {
@@ -183,7 +183,7 @@ func must(b []byte, err error) []byte {
 func TestReplicas(t *testing.T) {
 	check(t, map[string]rule{
 		"Master and workers": {func(*pytorchJob) {}, map[string]string{
-			"apiVersion": `"tideline.io/v1alpha1"`, "kind": `"ElasticTrainingJob"`,
+			"apiVersion": `"tideline.io/v1beta1"`, "kind": `"ElasticTrainingJob"`,
 			"metadata.name": `"ctr"`, "metadata.namespace": `"ads"`,
 			"spec.minReplicas": "4", "spec.maxReplicas": "4", "spec.master": "null", "spec.successPolicy": "{}",
 			"spec.failurePolicy": "null", "spec.framework": "{}",

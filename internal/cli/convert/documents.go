@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 	batch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // input is an object of a file, or why it could not be read.
@@ -38,7 +38,7 @@ type kind struct {
 	make func() runtime.Object
 	// convert returns the ElasticTrainingJob of an object of the kind, or nil, and what is said of it. A kind without it is only
 	// referred to.
-	convert func(runtime.Object, *references) (*v1alpha1.ElasticTrainingJob, []Note)
+	convert func(runtime.Object, *references) (*v1beta1.ElasticTrainingJob, []Note)
 }
 
 // kinds are those that are read, in the order in which people read them.
@@ -46,28 +46,28 @@ var kinds = []kind{
 	{
 		kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.PyTorchJobKind),
 		func() runtime.Object { return &kubeflowv1.PyTorchJob{} },
-		func(o runtime.Object, _ *references) (*v1alpha1.ElasticTrainingJob, []Note) {
+		func(o runtime.Object, _ *references) (*v1beta1.ElasticTrainingJob, []Note) {
 			return FromPyTorchJob(o.(*kubeflowv1.PyTorchJob))
 		},
 	},
 	{
 		batch.SchemeGroupVersion.WithKind("Job"),
 		func() runtime.Object { return &batch.Job{} },
-		func(o runtime.Object, _ *references) (*v1alpha1.ElasticTrainingJob, []Note) {
+		func(o runtime.Object, _ *references) (*v1beta1.ElasticTrainingJob, []Note) {
 			return FromVolcanoJob(o.(*batch.Job))
 		},
 	},
 	{
 		mpiVersion.WithKind(mpiKind),
 		func() runtime.Object { return &MPIJob{} },
-		func(o runtime.Object, _ *references) (*v1alpha1.ElasticTrainingJob, []Note) {
+		func(o runtime.Object, _ *references) (*v1beta1.ElasticTrainingJob, []Note) {
 			return FromMPIJob(o.(*MPIJob))
 		},
 	},
 	{
 		trainerVersion.WithKind(trainJobKind),
 		func() runtime.Object { return &TrainJob{} },
-		func(o runtime.Object, refs *references) (*v1alpha1.ElasticTrainingJob, []Note) {
+		func(o runtime.Object, refs *references) (*v1beta1.ElasticTrainingJob, []Note) {
 			job := o.(*TrainJob)
 			used, missing := refs.runtimeOf(job)
 			if missing != nil {

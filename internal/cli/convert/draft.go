@@ -12,20 +12,20 @@ import (
 	"k8s.io/utils/ptr"
 	batch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
 // draft is an ElasticTrainingJob in the making, and what is said of it.
 type draft struct {
-	out   *v1alpha1.ElasticTrainingJob
+	out   *v1beta1.ElasticTrainingJob
 	notes []Note
 	// controller is who runs the job so far, and kind what that calls it.
 	controller, kind string
 }
 
 func newDraft(controller, kind string) draft {
-	return draft{out: &v1alpha1.ElasticTrainingJob{}, controller: controller, kind: kind}
+	return draft{out: &v1beta1.ElasticTrainingJob{}, controller: controller, kind: kind}
 }
 
 // note records that a field is not carried over or changes its meaning.
@@ -43,7 +43,7 @@ func (d *draft) refuse(path string, value any, meaning, do string) {
 // metadata carries over what people wrote about the job, and leaves behind what the API server wrote.
 func (d *draft) metadata(in *metav1.ObjectMeta) {
 	d.out.TypeMeta = metav1.TypeMeta{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticTrainingJobKind,
+		APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.ElasticTrainingJobKind,
 	}
 	d.out.Namespace, d.out.Name, d.out.GenerateName = in.Namespace, in.Name, in.GenerateName
 	d.out.Labels, d.out.Annotations = maps.Clone(in.Labels), maps.Clone(in.Annotations)
@@ -251,10 +251,10 @@ func (d *draft) topology(path string, t *batch.NetworkTopologySpec) {
 	switch {
 	case t == nil:
 	case t.Mode == batch.SoftNetworkTopologyMode:
-		d.out.Spec.NetworkTopology = &v1alpha1.NetworkTopology{Mode: v1alpha1.TopologySoft}
+		d.out.Spec.NetworkTopology = &v1beta1.NetworkTopology{Mode: v1beta1.TopologySoft}
 	case t.HighestTierAllowed != nil && *t.HighestTierAllowed <= maxTier:
-		d.out.Spec.NetworkTopology = &v1alpha1.NetworkTopology{
-			Mode: v1alpha1.TopologyHard, HighestTierAllowed: ptr.To(int32(*t.HighestTierAllowed)),
+		d.out.Spec.NetworkTopology = &v1beta1.NetworkTopology{
+			Mode: v1beta1.TopologyHard, HighestTierAllowed: ptr.To(int32(*t.HighestTierAllowed)),
 		}
 	case t.HighestTierName != "":
 		d.note(path+".highestTierName", t.HighestTierName, "Tideline knows tiers by their number; the topology is left out",

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 var update = flag.Bool("update", false, "write testdata/examples anew from what is printed")
@@ -52,7 +52,7 @@ func examples(t *testing.T) map[string][]byte {
 // expectation is what a reader of an example expects of its conversion.
 type expectation struct {
 	least, most int32
-	success     v1alpha1.SuccessOperator
+	success     v1beta1.SuccessOperator
 	processes   int32
 	// about are the fields that are spoken of.
 	about []string
@@ -114,13 +114,13 @@ func TestExamples(t *testing.T) {
 }
 
 // golden compares what the command prints of an example with the files beside this test, and the YAML with the object.
-func golden(t *testing.T, name string, content []byte, object *v1alpha1.ElasticTrainingJob) {
+func golden(t *testing.T, name string, content []byte, object *v1beta1.ElasticTrainingJob) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	if code := run(bytes.NewReader(content), &stdout, &stderr, "-f", "-"); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	read := &v1alpha1.ElasticTrainingJob{}
+	read := &v1beta1.ElasticTrainingJob{}
 	if err := yaml.UnmarshalStrict(stdout.Bytes(), read); err != nil || !equality.Semantic.DeepEqual(read, object) {
 		t.Errorf("prints %s (%v)", &stdout, err)
 	}

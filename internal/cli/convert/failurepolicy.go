@@ -6,7 +6,7 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // firstRetryable is the first exit code that training-operator retries (train.IsRetryableExitCode); those from 1 to the one
@@ -42,11 +42,11 @@ func (c *conversion) failurePolicy() {
 		// One rule for all.
 		roles = []kubeflowv1.ReplicaType{worker}
 	}
-	var rules []v1alpha1.FailureRule
+	var rules []v1beta1.FailureRule
 	for _, role := range roles {
-		var whose []v1alpha1.WorkerTarget
+		var whose []v1beta1.WorkerTarget
 		if len(roles) == 2 {
-			whose = []v1alpha1.WorkerTarget{{Indexes: "1-"}}
+			whose = []v1beta1.WorkerTarget{{Indexes: "1-"}}
 			if role == master {
 				whose[0].Indexes = "0"
 			}
@@ -54,15 +54,15 @@ func (c *conversion) failurePolicy() {
 		rules = append(rules, c.rulesOf(role, whose)...)
 	}
 	if len(rules) > 0 {
-		c.out.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: rules}
+		c.out.Spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: rules}
 		c.failAtOnce()
 	}
 }
 
 // rulesOf are the rules that a role's restartPolicy amounts to.
-func (c *conversion) rulesOf(role kubeflowv1.ReplicaType, whose []v1alpha1.WorkerTarget) []v1alpha1.FailureRule {
+func (c *conversion) rulesOf(role kubeflowv1.ReplicaType, whose []v1beta1.WorkerTarget) []v1beta1.FailureRule {
 	path := replicaPath(role) + ".restartPolicy"
-	failed := []v1alpha1.FailureEvent{v1alpha1.OnPodFailed}
+	failed := []v1beta1.FailureEvent{v1beta1.OnPodFailed}
 	switch p := c.restartPolicy(role); p {
 	case kubeflowv1.RestartPolicyAlways:
 		c.note(path, string(p), "a worker that exits with code 0 is not started again: the job ends when its workers do", "")
@@ -70,8 +70,8 @@ func (c *conversion) rulesOf(role kubeflowv1.ReplicaType, whose []v1alpha1.Worke
 		// UpdateJobReplicaStatuses: a pod that is being deleted counts as failed, whoever deletes it.
 		c.note(path, string(p), "it is a rule in spec.failurePolicy now, by which a worker that was deleted by somebody fails"+
 			" the job, as before; an eviction, a drained node or a lost one no longer does", "")
-		return []v1alpha1.FailureRule{
-			{Name: "never-restart", Action: v1alpha1.ActionFailJob, OnEvents: failed, Targets: whose},
+		return []v1beta1.FailureRule{
+			{Name: "never-restart", Action: v1beta1.ActionFailJob, OnEvents: failed, Targets: whose},
 		}
 	case kubeflowv1.RestartPolicyExitCode:
 		codes := make([]int32, firstRetryable-1)
@@ -81,12 +81,12 @@ func (c *conversion) rulesOf(role kubeflowv1.ReplicaType, whose []v1alpha1.Worke
 		c.note(path, string(p), "it is two rules in spec.failurePolicy now: codes 1 to 127 fail the job, any other restarts"+
 			" the worker; they see the code of the container, and torchrun exits with 1 whatever code the training script had",
 			"if the script's own code must decide, let it catch what is worth a retry")
-		return []v1alpha1.FailureRule{
+		return []v1beta1.FailureRule{
 			{
-				Name: "permanent", Action: v1alpha1.ActionFailJob, OnEvents: failed, Targets: whose,
-				OnExitCodes: &v1alpha1.ExitCodes{Operator: v1alpha1.ExitCodesIn, Values: codes},
+				Name: "permanent", Action: v1beta1.ActionFailJob, OnEvents: failed, Targets: whose,
+				OnExitCodes: &v1beta1.ExitCodes{Operator: v1beta1.ExitCodesIn, Values: codes},
 			},
-			{Name: "retryable", Action: v1alpha1.ActionRestartWorker, OnEvents: failed, Targets: whose},
+			{Name: "retryable", Action: v1beta1.ActionRestartWorker, OnEvents: failed, Targets: whose},
 		}
 	case kubeflowv1.RestartPolicyOnFailure:
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // maxNodeSelector bounds spec.master.nodeSelector.
@@ -27,7 +27,7 @@ func (c *conversion) master() {
 	}
 	theirs := c.in.Spec.PyTorchReplicaSpecs[master].Template.DeepCopy()
 	ours := c.in.Spec.PyTorchReplicaSpecs[worker].Template.DeepCopy()
-	overrides := &v1alpha1.Master{}
+	overrides := &v1beta1.Master{}
 	if resources := of(theirs).Resources; !equality.Semantic.DeepEqual(resources, of(ours).Resources) {
 		overrides.Resources = &resources
 	}

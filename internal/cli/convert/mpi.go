@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // mpiVersion is the version of MPI operator's kind.
@@ -77,7 +77,7 @@ func mpiPath(role kubeflowv1.ReplicaType) string { return "spec.mpiReplicaSpecs[
 // trains as the workers do (runLauncherAsWorker) in a pod like theirs, which becomes worker 0. The notes say what is not
 // carried over or means something else. Without an ElasticTrainingJob, each note says what keeps the MPIJob from being
 // converted. The MPIJob is not changed.
-func FromMPIJob(job *MPIJob) (*v1alpha1.ElasticTrainingJob, []Note) {
+func FromMPIJob(job *MPIJob) (*v1beta1.ElasticTrainingJob, []Note) {
 	c := &mpiJob{draft: newDraft(mpiOperator, mpiKind), in: copyOf(job)}
 	if problems := c.validate(); len(problems) > 0 {
 		return nil, problems
@@ -88,7 +88,7 @@ func FromMPIJob(job *MPIJob) (*v1alpha1.ElasticTrainingJob, []Note) {
 	}
 	n := c.workers() + 1
 	c.out.Spec.MinReplicas, c.out.Spec.MaxReplicas = n, n
-	c.out.Spec.Framework.Type = v1alpha1.FrameworkCustom
+	c.out.Spec.Framework.Type = v1beta1.FrameworkCustom
 	where := c.template()
 	c.slots()
 	if c.worker != nil {
@@ -161,8 +161,8 @@ func (p *problems) mpiReplicas(role kubeflowv1.ReplicaType, s *kubeflowv1.Replic
 	case role == worker && ptr.Deref(n, 0) < 1:
 		p.add(where+".replicas", shownOrNilNumber(ptr.Deref(n, 0)), "MPI operator refuses fewer workers than 1",
 			"set 1 or more, or remove Worker")
-	case role == worker && *n >= v1alpha1.MaxWorkers:
-		p.add(where+".replicas", *n, fmt.Sprintf("a job may have %d workers, launcher included", v1alpha1.MaxWorkers),
+	case role == worker && *n >= v1beta1.MaxWorkers:
+		p.add(where+".replicas", *n, fmt.Sprintf("a job may have %d workers, launcher included", v1beta1.MaxWorkers),
 			"ask for fewer")
 	}
 	if len(s.Template.Spec.Containers) == 0 {
@@ -223,7 +223,7 @@ func (c *mpiJob) template() string {
 // worker0 carries over what the launcher asks for that workers do not.
 func (c *mpiJob) worker0() {
 	theirs, ours := &c.launcher.Template.Spec, &c.worker.Template.Spec
-	overrides := &v1alpha1.Master{}
+	overrides := &v1beta1.Master{}
 	if r := theirs.Containers[0].Resources; !equality.Semantic.DeepEqual(r, ours.Containers[0].Resources) {
 		overrides.Resources = r.DeepCopy()
 	}
@@ -292,7 +292,7 @@ func shownWords(words []string) any {
 
 // openMPI tells Open MPI of hosts and keys, as MPI operator does.
 func (c *mpiJob) openMPI() {
-	c.out.Spec.Framework.SSH = v1alpha1.SSHKeyPair
+	c.out.Spec.Framework.SSH = v1beta1.SSHKeyPair
 	c.note("spec.sshAuthMountPath", shownOrNil(c.in.Spec.SSHAuthMountPath), "keys are in "+keysPath+", for which the operator"+
 		" needs the rights of component ssh-keys", "log in by ssh -F "+keysPath+"/config")
 	c.setDefaultEnv("OMPI_MCA_orte_keep_fqdn_hostnames", "true")
@@ -333,9 +333,9 @@ func (c *mpiJob) policies() {
 		c.note(mpiPath(worker)+".restartPolicy", shownOrNil(string(c.worker.RestartPolicy)), "MPI operator leaves the others alone"+
 			" when a worker fails; Tideline starts all workers again, as MPI cannot go on without one", "")
 	}
-	out.Cleanup.PodPolicy = v1alpha1.CleanPodPolicyNone
+	out.Cleanup.PodPolicy = v1beta1.CleanPodPolicyNone
 	if p := ptr.Deref(in.CleanPodPolicy, ""); p != "" && p != kubeflowv1.CleanPodPolicyUndefined {
-		out.Cleanup.PodPolicy = v1alpha1.CleanPodPolicy(p)
+		out.Cleanup.PodPolicy = v1beta1.CleanPodPolicy(p)
 	} else if c.worker != nil {
 		c.note(where+".cleanPodPolicy", nil, "MPI operator's default is None: workers hold their GPUs when the launcher has ended",
 			"set spec.cleanup.podPolicy to Running")
@@ -356,7 +356,7 @@ func (c *mpiJob) policies() {
 	}
 	out.Restarts.Max = c.atMost(where+".backoffLimit", limit, maxRestarts)
 	c.note(where+".backoffLimit", shown, fmt.Sprintf("it is spec.restarts.max now, %d, and counts failures of all workers, not"+
-		" of the launcher alone, within windowSeconds (%d)", *out.Restarts.Max, v1alpha1.DefaultRestartWindowSeconds), "")
+		" of the launcher alone, within windowSeconds (%d)", *out.Restarts.Max, v1beta1.DefaultRestartWindowSeconds), "")
 	c.managedBy(where+".managedBy", in.ManagedBy)
 	if in.SchedulingPolicy != nil {
 		c.schedulingPolicy(in.SchedulingPolicy)

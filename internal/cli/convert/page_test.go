@@ -12,7 +12,7 @@ import (
 
 	batch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 const othersPage = "../../../docs/convert-others.md"
@@ -136,7 +136,7 @@ func TestPageHasEveryPolicyOfVolcano(t *testing.T) {
 		want = append(want, []string{"`" + string(event) + "`", inCode(happenings[event]...)})
 	}
 	for _, action := range sortedKeys(actions) {
-		var ours []v1alpha1.FailureAction
+		var ours []v1beta1.FailureAction
 		if a := actions[action]; a != "" {
 			ours = append(ours, a)
 		}

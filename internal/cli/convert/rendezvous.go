@@ -11,7 +11,7 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
@@ -163,7 +163,7 @@ func (c *conversion) port0() {
 	}
 	if *port < leastPort || *port > mostPort {
 		c.note(path, *port, fmt.Sprintf("spec.framework.port may be %d to %d; it is left out, and the port is %d",
-			leastPort, mostPort, v1alpha1.DefaultPort), "")
+			leastPort, mostPort, v1beta1.DefaultPort), "")
 		return
 	}
 	c.out.Spec.Framework.Port = port
@@ -183,9 +183,9 @@ var (
 
 // conf carries over rdzvConf: the timeouts into their own fields, the rest as it is.
 func (c *conversion) conf(e *kubeflowv1.ElasticPolicy) {
-	r := &v1alpha1.Torchrun{}
+	r := &v1beta1.Torchrun{}
 	defer func() {
-		if !equality.Semantic.DeepEqual(r, &v1alpha1.Torchrun{}) {
+		if !equality.Semantic.DeepEqual(r, &v1beta1.Torchrun{}) {
 			c.out.Spec.Framework.Torchrun = r
 		}
 	}()
@@ -195,9 +195,9 @@ func (c *conversion) conf(e *kubeflowv1.ElasticPolicy) {
 		least, most int32
 		otherwise   int32
 	}{
-		"join_timeout":      {&r.JoinTimeoutSeconds, "joinTimeoutSeconds", 30, 86400, v1alpha1.DefaultJoinTimeoutSeconds},
-		"last_call_timeout": {&r.LastCallTimeoutSeconds, "lastCallTimeoutSeconds", 1, 3600, v1alpha1.DefaultLastCallTimeoutSeconds},
-		"read_timeout":      {&r.ReadTimeoutSeconds, "readTimeoutSeconds", 300, 86400, v1alpha1.DefaultReadTimeoutSeconds},
+		"join_timeout":      {&r.JoinTimeoutSeconds, "joinTimeoutSeconds", 30, 86400, v1beta1.DefaultJoinTimeoutSeconds},
+		"last_call_timeout": {&r.LastCallTimeoutSeconds, "lastCallTimeoutSeconds", 1, 3600, v1beta1.DefaultLastCallTimeoutSeconds},
+		"read_timeout":      {&r.ReadTimeoutSeconds, "readTimeoutSeconds", 300, 86400, v1beta1.DefaultReadTimeoutSeconds},
 	}
 	foreign := ptr.Deref(e.RDZVBackend, kubeflowv1.BackendC10D) != kubeflowv1.BackendC10D
 	for i, pair := range e.RDZVConf {
@@ -224,7 +224,7 @@ func (c *conversion) conf(e *kubeflowv1.ElasticPolicy) {
 		case len(r.RdzvConf) == maxConf:
 			c.note(path, pair.Value, fmt.Sprintf("spec.framework.torchrun.rdzvConf may have %d pairs; it is left out", maxConf), "")
 		default:
-			r.RdzvConf = append(r.RdzvConf, v1alpha1.RdzvConf{Key: pair.Key, Value: pair.Value})
+			r.RdzvConf = append(r.RdzvConf, v1beta1.RdzvConf{Key: pair.Key, Value: pair.Value})
 		}
 	}
 }

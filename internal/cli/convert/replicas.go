@@ -9,7 +9,7 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 const (
@@ -61,7 +61,7 @@ func (c *conversion) role() kubeflowv1.ReplicaType {
 func (c *conversion) hasMaster() bool { return c.in.Spec.PyTorchReplicaSpecs[master] != nil }
 
 // allWorkers are all workers of a job, as targets of its success policy.
-var allWorkers = []v1alpha1.WorkerTarget{{Indexes: "0-"}}
+var allWorkers = []v1beta1.WorkerTarget{{Indexes: "0-"}}
 
 // replicas decides how many workers the job has, and when it has succeeded.
 func (c *conversion) replicas() {
@@ -85,7 +85,7 @@ func (c *conversion) replicas() {
 		most--
 	} else {
 		// UpdateJobStatus: in an elastic job without a Master, the first worker that succeeds ends it.
-		spec.SuccessPolicy.Operator, spec.SuccessPolicy.Targets = v1alpha1.SuccessOfAny, allWorkers
+		spec.SuccessPolicy.Operator, spec.SuccessPolicy.Targets = v1beta1.SuccessOfAny, allWorkers
 	}
 	if replicas := int64(ptr.Deref(c.in.Spec.PyTorchReplicaSpecs[worker].Replicas, 1)); replicas != most {
 		c.note(replicaPath(worker)+".replicas", replicas, fmt.Sprintf(

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
@@ -42,7 +42,7 @@ func Command() *cobra.Command {
 			if len(files) == 0 || len(args) > 0 {
 				return cli.Usagef("give files by -f FILE, or -f - for standard input")
 			}
-			rules, err := specvalidation.New(crd.ElasticTrainingJob, v1alpha1.GroupVersion.Version)
+			rules, err := specvalidation.New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
 			if err != nil {
 				return err
 			}
@@ -131,7 +131,7 @@ func (p *printer) isFirst(named map[string]string, d input) bool {
 }
 
 // job prints what became of one job, and what is said of it.
-func (p *printer) job(where string, out *v1alpha1.ElasticTrainingJob, notes []Note) {
+func (p *printer) job(where string, out *v1beta1.ElasticTrainingJob, notes []Note) {
 	refused := false
 	for _, n := range notes {
 		if out == nil {
@@ -168,7 +168,7 @@ func (p *printer) job(where string, out *v1alpha1.ElasticTrainingJob, notes []No
 }
 
 // refusal is what admission will say against the job.
-func (p *printer) refusal(job *v1alpha1.ElasticTrainingJob) (string, error) {
+func (p *printer) refusal(job *v1beta1.ElasticTrainingJob) (string, error) {
 	if job.Name == "" {
 		job = job.DeepCopy()
 		job.Name = job.GenerateName + generatedSuffix
@@ -177,7 +177,7 @@ func (p *printer) refusal(job *v1alpha1.ElasticTrainingJob) (string, error) {
 }
 
 // marshal writes a job as people write it: in YAML, without status and without what is empty.
-func marshal(job *v1alpha1.ElasticTrainingJob) ([]byte, error) {
+func marshal(job *v1beta1.ElasticTrainingJob) ([]byte, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 )
 
@@ -46,7 +46,7 @@ spec:
 
 // converted is what document becomes.
 func converted(name string) string {
-	return `apiVersion: tideline.io/v1alpha1
+	return `apiVersion: tideline.io/v1beta1
 kind: ElasticTrainingJob
 metadata:
   name: ` + name + `
@@ -247,7 +247,7 @@ func TestMarshalKeepsWhatMatters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := &v1alpha1.ElasticTrainingJob{}
+	read := &v1beta1.ElasticTrainingJob{}
 	if err := yaml.UnmarshalStrict(written, read); err != nil {
 		t.Fatal(err)
 	}

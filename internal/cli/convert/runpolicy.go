@@ -8,7 +8,7 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Bounds of deadlines and of restarts.max.
@@ -22,9 +22,9 @@ func (c *conversion) runPolicy() {
 	const path = "spec.runPolicy"
 	in, out := &c.in.Spec.RunPolicy, &c.out.Spec
 	// Training-operator's default is None, Tideline's Running.
-	out.Cleanup.PodPolicy = v1alpha1.CleanPodPolicyNone
+	out.Cleanup.PodPolicy = v1beta1.CleanPodPolicyNone
 	if p := ptr.Deref(in.CleanPodPolicy, kubeflowv1.CleanPodPolicyUndefined); p != kubeflowv1.CleanPodPolicyUndefined {
-		out.Cleanup.PodPolicy = v1alpha1.CleanPodPolicy(p)
+		out.Cleanup.PodPolicy = v1beta1.CleanPodPolicy(p)
 	}
 	out.Suspend = ptr.Deref(in.Suspend, false)
 	if in.TTLSecondsAfterFinished != nil {
@@ -60,7 +60,7 @@ func (c *conversion) backoffLimit() {
 		if c.restarts() {
 			c.note(path, nil, fmt.Sprintf("training-operator restarts without end; Tideline fails the job at more than %d "+
 				"restarts within %d s",
-				v1alpha1.DefaultMaxRestarts, v1alpha1.DefaultRestartWindowSeconds),
+				v1beta1.DefaultMaxRestarts, v1beta1.DefaultRestartWindowSeconds),
 				fmt.Sprintf("set spec.restarts.max, %d at most, for more", maxRestarts))
 		}
 		return
@@ -69,7 +69,7 @@ func (c *conversion) backoffLimit() {
 	meaning := fmt.Sprintf("it is spec.restarts.max now: training-operator fails the job when the"+
 		" restarts of its running containers reach it, Tideline when restarts within windowSeconds (%d) exceed it; evictions and"+
 		" lost nodes never count",
-		v1alpha1.DefaultRestartWindowSeconds)
+		v1beta1.DefaultRestartWindowSeconds)
 	byCode := func(r kubeflowv1.ReplicaType) bool { return c.restartPolicy(r) == kubeflowv1.RestartPolicyExitCode }
 	if *limit > 0 && slices.ContainsFunc(c.roles(), byCode) {
 		// PastBackoffLimit adds up the restarts of pods that run, and these run for the first time.

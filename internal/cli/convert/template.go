@@ -9,7 +9,7 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Bounds of a pod template in the CustomResourceDefinition.
@@ -99,18 +99,18 @@ func (c *conversion) oldLabels(templatePath string, spec *corev1.PodSpec) {
 
 // renameTrainer gives the training container the name by which Tideline knows it, wherever the template speaks of it.
 func renameTrainer(t *corev1.PodTemplateSpec, from string) {
-	if from == v1alpha1.TrainerContainer {
+	if from == v1beta1.TrainerContainer {
 		return
 	}
 	taken := containerNames(slices.Concat(t.Spec.Containers, t.Spec.InitContainers))
-	if slices.Contains(taken, v1alpha1.TrainerContainer) {
-		free := v1alpha1.TrainerContainer + "-sidecar"
+	if slices.Contains(taken, v1beta1.TrainerContainer) {
+		free := v1beta1.TrainerContainer + "-sidecar"
 		for slices.Contains(taken, free) {
 			free += "-2"
 		}
-		rename(t, v1alpha1.TrainerContainer, free)
+		rename(t, v1beta1.TrainerContainer, free)
 	}
-	rename(t, from, v1alpha1.TrainerContainer)
+	rename(t, from, v1beta1.TrainerContainer)
 }
 
 func rename(t *corev1.PodTemplateSpec, from, to string) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
@@ -31,7 +31,7 @@ type trainJob struct {
 // FromTrainJob returns the ElasticTrainingJob that trains as a TrainJob of that runtime does: one whose pods are alike, by
 // torchrun, JAX or no framework. The notes say what is not carried over or means something else. Without an
 // ElasticTrainingJob, each note says what keeps the TrainJob from being converted. Neither argument is changed.
-func FromTrainJob(job *TrainJob, runtime *TrainingRuntime) (*v1alpha1.ElasticTrainingJob, []Note) {
+func FromTrainJob(job *TrainJob, runtime *TrainingRuntime) (*v1beta1.ElasticTrainingJob, []Note) {
 	c := &trainJob{
 		draft: newDraft("trainer", trainJobKind), in: copyOf(job), runtime: copyOf(runtime),
 		where: runtime.Kind + "/" + runtime.Name + " spec",
@@ -94,8 +94,8 @@ func (c *trainJob) count(p *problems) {
 	switch c.nodes = int64(n); {
 	case n < 1:
 		p.add(path, n, "a job without nodes trains nothing", "set 1 or more")
-	case n > v1alpha1.MaxWorkers:
-		p.add(path, n, fmt.Sprintf("a job may have %d workers", v1alpha1.MaxWorkers), "ask for fewer")
+	case n > v1beta1.MaxWorkers:
+		p.add(path, n, fmt.Sprintf("a job may have %d workers", v1beta1.MaxWorkers), "ask for fewer")
 	}
 }
 
@@ -154,7 +154,7 @@ func (c *trainJob) template() {
 
 // workerIndex is a worker's index as its pod has it.
 var workerIndex = &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
-	FieldPath: "metadata.labels['" + v1alpha1.LabelWorkerIndex + "']",
+	FieldPath: "metadata.labels['" + v1beta1.LabelWorkerIndex + "']",
 }}
 
 // index lets variables say a worker's index that said the index of a Job's pod.
@@ -189,7 +189,7 @@ func (c *trainJob) framework() {
 	case !c.usesJAX():
 		f.Port = nil
 	}
-	f.Type = v1alpha1.FrameworkCustom
+	f.Type = v1beta1.FrameworkCustom
 	if c.nodes > 1 {
 		c.note(c.podPath+".spec.restartPolicy", shownOrNil(string(c.pod.Spec.RestartPolicy)), "trainer's Job lets the other pods run"+
 			" on when one fails; Tideline starts all workers again, as most trainings without torchrun cannot go on without one",

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // defaultBackoffLimit is that of a Job (batch/v1).
@@ -34,7 +34,7 @@ func (c *trainJob) jobPolicies() {
 	}
 	c.out.Spec.Restarts.Max = c.atMost(c.jobPath()+".backoffLimit", limit, maxRestarts)
 	c.note(c.jobPath()+".backoffLimit", shown, fmt.Sprintf("it is spec.restarts.max now, %d: more restarts within windowSeconds"+
-		" (%d) fail the job; evictions and lost nodes never count", *c.out.Spec.Restarts.Max, v1alpha1.DefaultRestartWindowSeconds), "")
+		" (%d) fail the job; evictions and lost nodes never count", *c.out.Spec.Restarts.Max, v1beta1.DefaultRestartWindowSeconds), "")
 	for _, f := range []struct {
 		name  string
 		value map[string]string

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // problems are what keeps a PyTorchJob from being converted.
@@ -27,9 +27,9 @@ func validate(job *kubeflowv1.PyTorchJob) []Note {
 	p.replicaSpecs(job)
 	if e := job.Spec.ElasticPolicy; e != nil {
 		p.elasticPolicy(job)
-	} else if total(job) > v1alpha1.MaxWorkers {
+	} else if total(job) > v1beta1.MaxWorkers {
 		p.add(replicaPath(worker)+".replicas", total(job),
-			fmt.Sprintf("a job may have %d workers, Master included", v1alpha1.MaxWorkers), "ask for fewer")
+			fmt.Sprintf("a job may have %d workers, Master included", v1beta1.MaxWorkers), "ask for fewer")
 	}
 	p.runPolicy(&job.Spec.RunPolicy, "training-operator", kubeflowv1.KubeflowJobsController)
 	return p
@@ -99,8 +99,8 @@ func (p *problems) elasticPolicy(job *kubeflowv1.PyTorchJob) {
 		p.add(path+".minReplicas", least, fmt.Sprintf("it exceeds maxReplicas (%d)", most),
 			"lower minReplicas or raise maxReplicas")
 	}
-	if most > v1alpha1.MaxWorkers {
-		p.add(path+".maxReplicas", most, fmt.Sprintf("a job may have %d workers, Master included", v1alpha1.MaxWorkers),
+	if most > v1beta1.MaxWorkers {
+		p.add(path+".maxReplicas", most, fmt.Sprintf("a job may have %d workers, Master included", v1beta1.MaxWorkers),
 			"ask for fewer")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	batch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // volcanoKind is what people call it, as a plain Job is another kind.
@@ -32,7 +32,7 @@ type volcanoJob struct {
 // FromVolcanoJob returns the ElasticTrainingJob that trains as a Volcano Job (batch.volcano.sh/v1alpha1) does: one of one task,
 // or of two tasks whose pods are alike, the first of them one pod. The notes say what is not carried over or means something
 // else. Without an ElasticTrainingJob, each note says what keeps the Job from being converted. The Job is not changed.
-func FromVolcanoJob(job *batch.Job) (*v1alpha1.ElasticTrainingJob, []Note) {
+func FromVolcanoJob(job *batch.Job) (*v1beta1.ElasticTrainingJob, []Note) {
 	c := &volcanoJob{draft: newDraft("Volcano", volcanoKind), in: job.DeepCopy()}
 	if problems := c.validate(); len(problems) > 0 {
 		return nil, problems
@@ -144,7 +144,7 @@ func (c *volcanoJob) worker0() {
 	if c.first == nil {
 		return
 	}
-	overrides := &v1alpha1.Master{}
+	overrides := &v1beta1.Master{}
 	theirs, ours := c.first.Template.DeepCopy(), c.rest.Template.DeepCopy()
 	if r := theirs.Spec.Containers[0].Resources; !equality.Semantic.DeepEqual(r, ours.Spec.Containers[0].Resources) {
 		overrides.Resources = &r
@@ -169,7 +169,7 @@ func (c *volcanoJob) success() {
 				"wants the success of each worker of the core, 0 to %d", c.out.Spec.MinReplicas, c.out.Spec.MinReplicas-1), "")
 		}
 	case *n == 1 && c.out.Spec.MinReplicas > 1:
-		policy.Operator = v1alpha1.SuccessOfAny
+		policy.Operator = v1beta1.SuccessOfAny
 	case *n != c.out.Spec.MinReplicas:
 		c.note(path, *n, fmt.Sprintf("Tideline knows the success of one worker and of the whole core; it is that of the core, of %d "+
 			"workers, now", c.out.Spec.MinReplicas), "set spec.successPolicy.operator to Any if one is enough")

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
@@ -109,7 +109,7 @@ func (c *volcanoJob) framework() {
 	if c.usesTorchrun() {
 		c.torchrun()
 	} else {
-		f.Type = v1alpha1.FrameworkCustom
+		f.Type = v1beta1.FrameworkCustom
 		c.volcanoEnv()
 		c.gangRestarts()
 	}
@@ -140,7 +140,7 @@ func (c *volcanoJob) torchrun() {
 	}
 	if p := c.plugins.port; p < leastPort || p > mostPort {
 		c.note(path+" --port", p, fmt.Sprintf("spec.framework.port may be %d to %d; it is left out, and the port is %d",
-			leastPort, mostPort, v1alpha1.DefaultPort), "")
+			leastPort, mostPort, v1beta1.DefaultPort), "")
 	} else {
 		c.out.Spec.Framework.Port = ptr.To(int32(p))
 	}
@@ -229,7 +229,7 @@ func (c *volcanoJob) isolation() {
 		c.note(path, c.arguments(pluginSvc), "it makes a NetworkPolicy, which does not hold for pods of the host's network; "+
 			"there is none", "")
 	default:
-		c.out.Spec.NetworkPolicy = v1alpha1.NetworkPolicyIsolated
+		c.out.Spec.NetworkPolicy = v1beta1.NetworkPolicyIsolated
 		c.note(path, c.arguments(pluginSvc), "it makes a NetworkPolicy by which only pods of the job connect to it; that is "+
 			"spec.networkPolicy: Isolated now, for which the operator needs the rights of component job-network-policy",
 			"remove spec.networkPolicy if the namespace's own policies are enough")
@@ -244,7 +244,7 @@ func (c *volcanoJob) keys() {
 		c.note(path, value, "torchrun's workers do not log in to each other; it is left out", "")
 		return
 	}
-	c.out.Spec.Framework.SSH = v1alpha1.SSHKeyPair
+	c.out.Spec.Framework.SSH = v1beta1.SSHKeyPair
 	if c.plugins.ownKey {
 		c.note(path+" --ssh-private-key", nil, "the job gets a key pair of its own; the given one is left out",
 			"mount a Secret with it if it must be that one")

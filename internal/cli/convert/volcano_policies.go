@@ -8,7 +8,7 @@ import (
 	batch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	bus "volcano.sh/apis/pkg/apis/bus/v1alpha1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // placedPolicy is a lifecycle policy, where it stands, and whose it is: nil for all.
@@ -72,23 +72,23 @@ func (p *problems) lifecycle(path string, policies []batch.LifecyclePolicy) {
 }
 
 // actions are Volcano's, each with Tideline's; "" for one that Tideline has no use for.
-var actions = map[bus.Action]v1alpha1.FailureAction{
-	bus.RestartJobAction:       v1alpha1.ActionRestartJob,
-	bus.RestartTaskAction:      v1alpha1.ActionRestartJob,
-	bus.RestartPodAction:       v1alpha1.ActionRestartWorker,
-	bus.RestartPartitionAction: v1alpha1.ActionRestartJob,
-	bus.AbortJobAction:         v1alpha1.ActionFailJob,
-	bus.TerminateJobAction:     v1alpha1.ActionFailJob,
-	bus.CompleteJobAction:      v1alpha1.ActionCompleteJob,
+var actions = map[bus.Action]v1beta1.FailureAction{
+	bus.RestartJobAction:       v1beta1.ActionRestartJob,
+	bus.RestartTaskAction:      v1beta1.ActionRestartJob,
+	bus.RestartPodAction:       v1beta1.ActionRestartWorker,
+	bus.RestartPartitionAction: v1beta1.ActionRestartJob,
+	bus.AbortJobAction:         v1beta1.ActionFailJob,
+	bus.TerminateJobAction:     v1beta1.ActionFailJob,
+	bus.CompleteJobAction:      v1beta1.ActionCompleteJob,
 	bus.ResumeJobAction:        "",
 }
 
 // happenings are Volcano's events, each with Tideline's; none for one that Tideline has no use for.
-var happenings = map[bus.Event][]v1alpha1.FailureEvent{
-	bus.AnyEvent:           {v1alpha1.OnPodFailed, v1alpha1.OnPodEvicted, v1alpha1.OnNodeLost},
-	bus.PodFailedEvent:     {v1alpha1.OnPodFailed},
-	bus.PodEvictedEvent:    {v1alpha1.OnPodEvicted, v1alpha1.OnNodeLost},
-	bus.TaskCompletedEvent: {v1alpha1.OnTaskCompleted},
+var happenings = map[bus.Event][]v1beta1.FailureEvent{
+	bus.AnyEvent:           {v1beta1.OnPodFailed, v1beta1.OnPodEvicted, v1beta1.OnNodeLost},
+	bus.PodFailedEvent:     {v1beta1.OnPodFailed},
+	bus.PodEvictedEvent:    {v1beta1.OnPodEvicted, v1beta1.OnNodeLost},
+	bus.TaskCompletedEvent: {v1beta1.OnTaskCompleted},
 	bus.PodPendingEvent:    nil,
 	bus.JobUnknownEvent:    nil,
 	bus.TaskFailedEvent:    nil,
@@ -97,7 +97,7 @@ var happenings = map[bus.Event][]v1alpha1.FailureEvent{
 
 // policies carries over what becomes of pods that fail, and how often.
 func (c *volcanoJob) policies() {
-	var rules []v1alpha1.FailureRule
+	var rules []v1beta1.FailureRule
 	restarts := false
 	for _, p := range c.allPolicies() {
 		rule, ok := c.rule(p)
@@ -105,17 +105,17 @@ func (c *volcanoJob) policies() {
 			continue
 		}
 		rules = append(rules, rule)
-		restarts = restarts || rule.Action == v1alpha1.ActionRestartJob || rule.Action == v1alpha1.ActionRestartWorker
+		restarts = restarts || rule.Action == v1beta1.ActionRestartJob || rule.Action == v1beta1.ActionRestartWorker
 	}
 	if c.neverRestarts() && !c.decidesFailure() {
-		rules = append(rules, v1alpha1.FailureRule{
-			Name: "never-restart", Action: v1alpha1.ActionFailJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed},
+		rules = append(rules, v1beta1.FailureRule{
+			Name: "never-restart", Action: v1beta1.ActionFailJob, OnEvents: []v1beta1.FailureEvent{v1beta1.OnPodFailed},
 		})
 		c.note(c.restPath+".template.spec.restartPolicy", string(corev1.RestartPolicyNever), "it is a rule in spec.failurePolicy now,"+
 			" by which a worker that fails ends the job at once; Volcano lets the others run to their end first", "")
 	}
 	if len(rules) > 0 {
-		c.out.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: rules}
+		c.out.Spec.FailurePolicy = &v1beta1.FailurePolicy{Rules: rules}
 		if c.usesTorchrun() {
 			c.failAtOnceUnlessTold()
 		}
@@ -145,8 +145,8 @@ func (d *draft) failAtOnceUnlessTold() {
 }
 
 // rule is the rule that a policy amounts to; false for one that is left out, which is noted, or that is in the success policy.
-func (c *volcanoJob) rule(p placedPolicy) (v1alpha1.FailureRule, bool) {
-	r := v1alpha1.FailureRule{Action: actions[p.Action]}
+func (c *volcanoJob) rule(p placedPolicy) (v1beta1.FailureRule, bool) {
+	r := v1beta1.FailureRule{Action: actions[p.Action]}
 	on := events(p.LifecyclePolicy)
 	for _, e := range on {
 		if len(happenings[e]) == 0 {
@@ -164,18 +164,18 @@ func (c *volcanoJob) rule(p placedPolicy) (v1alpha1.FailureRule, bool) {
 			"resume by spec.suspend: false what spec.suspend: true stopped")
 		return r, false
 	case p.ExitCode != nil:
-		r.OnEvents = []v1alpha1.FailureEvent{v1alpha1.OnPodFailed}
-		r.OnExitCodes = &v1alpha1.ExitCodes{Operator: v1alpha1.ExitCodesIn, Values: []int32{*p.ExitCode}}
+		r.OnEvents = []v1beta1.FailureEvent{v1beta1.OnPodFailed}
+		r.OnExitCodes = &v1beta1.ExitCodes{Operator: v1beta1.ExitCodesIn, Values: []int32{*p.ExitCode}}
 	case len(r.OnEvents) == 0:
 		return r, false
 	}
 	if c.first != nil && p.task != nil {
-		r.Targets = []v1alpha1.WorkerTarget{{Indexes: "1-"}}
+		r.Targets = []v1beta1.WorkerTarget{{Indexes: "1-"}}
 		if p.task == c.first {
 			r.Targets[0].Indexes = "0"
 		}
 	}
-	if slices.Contains(r.OnEvents, v1alpha1.OnTaskCompleted) && !c.completion(p, &r) {
+	if slices.Contains(r.OnEvents, v1beta1.OnTaskCompleted) && !c.completion(p, &r) {
 		return r, false
 	}
 	c.meansElse(p)
@@ -192,19 +192,19 @@ var lostEvents = map[bus.Event]string{
 
 // completion carries over that a task has completed; false if the success policy says it. Volcano waits for all pods of a task,
 // and Tideline's event is that of one worker.
-func (c *volcanoJob) completion(p placedPolicy, r *v1alpha1.FailureRule) bool {
+func (c *volcanoJob) completion(p placedPolicy, r *v1beta1.FailureRule) bool {
 	ofOne := p.task != nil && p.task.Replicas == 1
 	if ofOne && len(r.OnEvents) == 1 {
 		return true
 	}
-	r.OnEvents = slices.DeleteFunc(r.OnEvents, func(e v1alpha1.FailureEvent) bool { return e == v1alpha1.OnTaskCompleted })
+	r.OnEvents = slices.DeleteFunc(r.OnEvents, func(e v1beta1.FailureEvent) bool { return e == v1beta1.OnTaskCompleted })
 	switch {
-	case r.Action == v1alpha1.ActionCompleteJob && (c.first == nil || p.task == c.rest):
+	case r.Action == v1beta1.ActionCompleteJob && (c.first == nil || p.task == c.rest):
 		// All of the task: of a job of one task, all workers, which the success policy says already.
 		if p.task == c.rest && c.first != nil {
-			c.out.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "1-"}}
+			c.out.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: "1-"}}
 		}
-	case r.Action == v1alpha1.ActionCompleteJob && p.task == nil && c.first != nil:
+	case r.Action == v1beta1.ActionCompleteJob && p.task == nil && c.first != nil:
 		c.out.Spec.SuccessPolicy.Targets = nil
 		c.note(p.path, string(bus.TaskCompletedEvent), "Volcano completes the job when any of its tasks has; Tideline when worker 0"+
 			" has, which was task "+c.first.Name, "")
@@ -253,7 +253,7 @@ func (c *volcanoJob) maxRetry(restarts bool) {
 	if !restarts {
 		if !c.neverRestarts() {
 			c.note(path, shownOrNilNumber(n), fmt.Sprintf("Volcano does not count containers that start again in their pod; Tideline"+
-				" fails the job at more than %d restarts within %d s", v1alpha1.DefaultMaxRestarts, v1alpha1.DefaultRestartWindowSeconds),
+				" fails the job at more than %d restarts within %d s", v1beta1.DefaultMaxRestarts, v1beta1.DefaultRestartWindowSeconds),
 				fmt.Sprintf("set spec.restarts.max, %d at most, for more", maxRestarts))
 		}
 		return
@@ -264,7 +264,7 @@ func (c *volcanoJob) maxRetry(restarts bool) {
 	c.out.Spec.Restarts.Max = c.atMost(path, int64(n)-1, maxRestarts)
 	c.note(path, shownOrNilNumber(c.in.Spec.MaxRetry), fmt.Sprintf("it is spec.restarts.max now, less one: Volcano fails the job at"+
 		" restart %d, Tideline at the first beyond max within windowSeconds (%d); evictions and lost nodes never count, and"+
-		" containers that start again in their pod do", n, v1alpha1.DefaultRestartWindowSeconds), "")
+		" containers that start again in their pod do", n, v1beta1.DefaultRestartWindowSeconds), "")
 }
 
 // shownOrNilNumber is a number, or nil for a field that is not set.

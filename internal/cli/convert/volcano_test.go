@@ -15,7 +15,7 @@ import (
 	batch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	bus "volcano.sh/apis/pkg/apis/bus/v1alpha1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // volcanoTask is a task of pods that have a GPU, start torchrun and restart in place.
@@ -333,7 +333,7 @@ func TestLongListsOfHostsAreLeftToTheFile(t *testing.T) {
 }
 
 // notConverted expects that nothing came out, for these reasons, and that each note says what to do.
-func notConverted(t *testing.T, out *v1alpha1.ElasticTrainingJob, notes []Note, says []string) {
+func notConverted(t *testing.T, out *v1beta1.ElasticTrainingJob, notes []Note, says []string) {
 	t.Helper()
 	if out != nil {
 		t.Error("it is converted")

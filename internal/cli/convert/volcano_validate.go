@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // seeRoles is the rule that jobs of several kinds of pods break.
@@ -136,8 +136,8 @@ func (p *problems) differs(path string, theirs any, others string, ours any, con
 // numbers refuses what Volcano refuses of the job's numbers, and what Tideline cannot count.
 func (c *volcanoJob) numbers(p *problems) {
 	spec := &c.in.Spec
-	if n := c.total(); n > v1alpha1.MaxWorkers {
-		p.add(c.restPath+".replicas", n, fmt.Sprintf("a job may have %d workers", v1alpha1.MaxWorkers), "ask for fewer")
+	if n := c.total(); n > v1beta1.MaxWorkers {
+		p.add(c.restPath+".replicas", n, fmt.Sprintf("a job may have %d workers", v1beta1.MaxWorkers), "ask for fewer")
 	}
 	switch n := c.minimum(); {
 	case n < 1:

@@ -86,6 +86,8 @@ type Facts struct {
 	Installed *Installation
 	// OtherDefinitions are our CustomResourceDefinitions whose fields or rules are not those of this program.
 	OtherDefinitions []string
+	// StoredBefore are our CustomResourceDefinitions of which objects may be stored in an earlier version of the API still.
+	StoredBefore []string
 	// Certificate is why the API server does not trust our webhooks; empty where it does.
 	Certificate string
 	// Services are the ports of all Services, and Prometheuses those that look like Prometheus.

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/rbac"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/webhook"
@@ -36,8 +36,8 @@ func GatherFacts(ctx context.Context, c client.Client, d discovery.DiscoveryInte
 		return f, fmt.Errorf("ask the API server for its version: %w", err)
 	}
 	f.Server = server.GitVersion
-	kinds := append(gang.VolcanoKinds(), v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind),
-		v1alpha1.GroupVersion.WithKind(v1alpha1.MergeJobKind))
+	kinds := append(gang.VolcanoKinds(), v1beta1.GroupVersion.WithKind(v1beta1.ElasticTrainingJobKind),
+		v1beta1.GroupVersion.WithKind(v1beta1.MergeJobKind))
 	for _, kind := range kinds {
 		if _, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
 			f.MissingKinds = append(f.MissingKinds, fmt.Sprintf("%s (%s)", kind.Kind, kind.GroupVersion()))

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/quota"
 )
 
@@ -32,7 +32,7 @@ func gatherGuards(ctx context.Context, c client.Client, f *Facts) error {
 			return fmt.Errorf("list ValidatingAdmissionPolicies and their bindings: %w", err)
 		}
 	}
-	profiles := &v1alpha1.ResourceQuotaProfileList{}
+	profiles := &v1beta1.ResourceQuotaProfileList{}
 	if err := c.List(ctx, profiles); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("list ResourceQuotaProfiles: %w", err)
 	}
@@ -76,7 +76,7 @@ func guarded(f Facts) Finding {
 // noteOthers notes which profiles refuse other workloads, and why the API server does not.
 func noteOthers(
 	f *Facts, policies []admissionregistrationv1.ValidatingAdmissionPolicy,
-	bindings []admissionregistrationv1.ValidatingAdmissionPolicyBinding, profiles []v1alpha1.ResourceQuotaProfile,
+	bindings []admissionregistrationv1.ValidatingAdmissionPolicyBinding, profiles []v1beta1.ResourceQuotaProfile,
 ) {
 	f.RefusingOthers, f.OthersGap = nil, ""
 	for i := range profiles {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/quota"
 )
 
@@ -58,9 +58,9 @@ func TestPolicyAgainstOtherWorkloads(t *testing.T) {
 		g.Expect(gatherGuards(t.Context(), refusing(objects), &f)).To(Succeed())
 		return others(f)
 	}
-	profile := func(name string, choice v1alpha1.OtherWorkloads) client.Object {
-		p := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		p.Spec.Caps = &v1alpha1.ProfileCaps{OtherWorkloads: choice}
+	profile := func(name string, choice v1beta1.OtherWorkloads) client.Object {
+		p := &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		p.Spec.Caps = &v1beta1.ProfileCaps{OtherWorkloads: choice}
 		return p
 	}
 	reading := func(namespace string) []client.Object {
@@ -71,9 +71,9 @@ func TestPolicyAgainstOtherWorkloads(t *testing.T) {
 		}
 		return objects
 	}
-	g.Expect(found(profile("search", v1alpha1.OtherWorkloadsCount))).To(BeEmpty(), "no profile needs it")
-	two := []client.Object{profile("maps", v1alpha1.OtherWorkloadsRefuse), profile("ads", v1alpha1.OtherWorkloadsRefuse),
-		profile("search", v1alpha1.OtherWorkloadsCount)}
+	g.Expect(found(profile("search", v1beta1.OtherWorkloadsCount))).To(BeEmpty(), "no profile needs it")
+	two := []client.Object{profile("maps", v1beta1.OtherWorkloadsRefuse), profile("ads", v1beta1.OtherWorkloadsRefuse),
+		profile("search", v1beta1.OtherWorkloadsCount)}
 	g.Expect(found(two...)).To(ConsistOf(And(HaveField("Level", Warn),
 		HaveField("What", ContainSubstring("profiles that refuse them (ads, maps)")),
 		HaveField("Do", "There is no ValidatingAdmissionPolicy tideline-other-workloads. Apply config/guard."))))

@@ -83,6 +83,10 @@ func TestWhatIsWrongWithAnInstallationHasACommandThatMendsIt(t *testing.T) {
 			"of another version than this program: other fields or rules have mergejobs.tideline.io.",
 			"kubectl apply --server-side --force-conflicts -k config/crd",
 		},
+		"objects in an earlier version of the API": {
+			[]func(*Facts){func(f *Facts) { f.StoredBefore = []string{"mergejobs.tideline.io"} }}, Warn,
+			"which a later release will not have: those of mergejobs.tideline.io.", "tideline migrate-storage",
+		},
 		"other kinds by Helm": {
 			[]func(*Facts){release, func(f *Facts) { f.OtherDefinitions = []string{"mergejobs.tideline.io"} }}, Warn, "of another version",
 			"helm upgrade tide config/chart --namespace ml --reuse-values",
@@ -236,6 +240,10 @@ func TestKindsOfAnotherVersionAreFound(t *testing.T) {
 	f.OtherDefinitions = nil
 	g.Expect(gatherDefinitions(t.Context(), clusterOf(t), &f)).To(Succeed())
 	g.Expect(f.OtherDefinitions).To(BeEmpty(), "what is not installed is told of elsewhere")
+	g.Expect(f.StoredBefore).To(BeEmpty())
+	older.Status.StoredVersions = []string{"v1alpha1", "v1beta1"}
+	g.Expect(gatherDefinitions(t.Context(), clusterOf(t, all...), &f)).To(Succeed())
+	g.Expect(f.StoredBefore).To(Equal([]string{"mergejobs.tideline.io"}))
 }
 
 func TestServicesOfPrometheus(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tideline-io/tideline/config/crd"
+	"github.com/tideline-io/tideline/internal/cli/storage"
 	"github.com/tideline-io/tideline/internal/webhook"
 )
 
@@ -44,6 +45,13 @@ func gatherDefinitions(ctx context.Context, c client.Client, f *Facts) error {
 		}
 		if err != nil {
 			return fmt.Errorf("read CustomResourceDefinition %s: %w", name, err)
+		}
+		_, former, err := storage.StoredVersions(installed)
+		if err != nil {
+			return err
+		}
+		if len(former) > 0 {
+			f.StoredBefore = append(f.StoredBefore, name)
 		}
 		// As JSON, in which numbers are of one type.
 		content, err := json.Marshal(installed.Object)
@@ -79,17 +87,27 @@ func schemasOf(definition map[string]any) map[string]any {
 
 // versions judges whether the installed kinds are those of this program.
 func versions(f Facts) []Finding {
-	if len(f.OtherDefinitions) == 0 {
-		return nil
+	var findings []Finding
+	if len(f.StoredBefore) > 0 {
+		findings = append(findings, Finding{
+			Level: Warn,
+			What: fmt.Sprintf("Objects may be stored in an earlier version of the API, which a later release will not have: those of %s.",
+				strings.Join(f.StoredBefore, ", ")),
+			Do:  "Have them stored in the current version:",
+			Run: "tideline migrate-storage",
+		})
 	}
-	return []Finding{{
+	if len(f.OtherDefinitions) == 0 {
+		return findings
+	}
+	return append(findings, Finding{
 		Level: Warn,
 		What: fmt.Sprintf("What is installed is of another version than this program: other fields or rules have %s.",
 			strings.Join(f.OtherDefinitions, ", ")),
 		Do: "If this program is the newer one, and the operator is, too, install its kinds:",
 		// Too large for the annotation that other ways of applying write.
 		Run: f.Installed.helm("", "kubectl apply --server-side --force-conflicts -k config/crd"),
-	}}
+	})
 }
 
 // gatherCertificates reads until when the API server trusts our webhooks, and the certificate that the operator keeps. It runs

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
@@ -147,9 +147,9 @@ func readJobs(name string, content []byte) ([]*unstructured.Unstructured, error)
 		if len(job.Object) == 0 {
 			continue
 		}
-		if kind := job.GroupVersionKind(); kind.Group != v1alpha1.GroupVersion.Group || kind.Kind != v1alpha1.ElasticTrainingJobKind {
+		if kind := job.GroupVersionKind(); kind.Group != v1beta1.GroupVersion.Group || kind.Kind != v1beta1.ElasticTrainingJobKind {
 			return nil, cli.Usagef("%s, document %d is a %s of %q: simulate takes ElasticTrainingJobs of %s",
-				name, len(jobs)+1, cmp.Or(kind.Kind, "thing without a kind"), job.GetAPIVersion(), v1alpha1.GroupVersion.Group)
+				name, len(jobs)+1, cmp.Or(kind.Kind, "thing without a kind"), job.GetAPIVersion(), v1beta1.GroupVersion.Group)
 		}
 		jobs = append(jobs, job)
 	}

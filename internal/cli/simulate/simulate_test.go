@@ -17,7 +17,7 @@ import (
 	"github.com/tideline-io/tideline/internal/cli"
 )
 
-const job = "apiVersion: tideline.io/v1alpha1\nkind: ElasticTrainingJob\nmetadata:\n  name: ctr\n  namespace: ads\n"
+const job = "apiVersion: tideline.io/v1beta1\nkind: ElasticTrainingJob\nmetadata:\n  name: ctr\n  namespace: ads\n"
 
 // run runs the command in a folder that has a file, and returns what it says and its exit code.
 func run(t *testing.T, file string, create error, args ...string) (out, problems string, code int) {

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 )
 
@@ -122,8 +122,8 @@ func parseWorkers(s string) (least, most int32, err error) {
 	}
 	a, errFrom := strconv.ParseInt(from, 10, 32)
 	b, errTo := strconv.ParseInt(to, 10, 32)
-	if errFrom != nil || errTo != nil || a < 1 || b < a || b > v1alpha1.MaxWorkers {
-		return 0, 0, cli.Usagef("--workers %q: it is a number, or MIN..MAX, from 1 to %d", s, v1alpha1.MaxWorkers)
+	if errFrom != nil || errTo != nil || a < 1 || b < a || b > v1beta1.MaxWorkers {
+		return 0, 0, cli.Usagef("--workers %q: it is a number, or MIN..MAX, from 1 to %d", s, v1beta1.MaxWorkers)
 	}
 	return int32(a), int32(b), nil
 }
@@ -171,7 +171,7 @@ func parseResources(gpus int64, device, cpu, memory string) (corev1.ResourceList
 }
 
 // objects are the training and the ConfigMap with its script.
-func (r *request) objects() (*v1alpha1.ElasticTrainingJob, *corev1.ConfigMap) {
+func (r *request) objects() (*v1beta1.ElasticTrainingJob, *corev1.ConfigMap) {
 	scripts := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.name + "-script"},
@@ -196,10 +196,10 @@ func (r *request) objects() (*v1alpha1.ElasticTrainingJob, *corev1.ConfigMap) {
 		// A line is seen when it is printed.
 		env = append([]corev1.EnvVar{{Name: "PYTHONUNBUFFERED", Value: "1"}}, env...)
 	}
-	job := &v1alpha1.ElasticTrainingJob{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticTrainingJobKind},
+	job := &v1beta1.ElasticTrainingJob{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.ElasticTrainingJobKind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.name},
-		Spec: v1alpha1.ElasticTrainingJobSpec{
+		Spec: v1beta1.ElasticTrainingJobSpec{
 			MinReplicas: r.min, MaxReplicas: r.max, Tier: r.tier, Task: r.task,
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 				Containers: []corev1.Container{{

@@ -13,14 +13,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 )
 
 // check says what the API server's own rules say against a training, before it is asked.
-func check(ctx context.Context, job *v1alpha1.ElasticTrainingJob) error {
-	rules, err := specvalidation.New(crd.ElasticTrainingJob, v1alpha1.GroupVersion.Version)
+func check(ctx context.Context, job *v1beta1.ElasticTrainingJob) error {
+	rules, err := specvalidation.New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func check(ctx context.Context, job *v1alpha1.ElasticTrainingJob) error {
 }
 
 // try has the API server and its webhooks judge both objects, and changes nothing.
-func try(ctx context.Context, c client.Client, job *v1alpha1.ElasticTrainingJob, scripts *corev1.ConfigMap) error {
+func try(ctx context.Context, c client.Client, job *v1beta1.ElasticTrainingJob, scripts *corev1.ConfigMap) error {
 	for _, o := range []client.Object{job.DeepCopy(), scripts.DeepCopy()} {
 		if err := c.Create(ctx, o, client.DryRunAll); err != nil {
 			return explain(err, job.Name)
@@ -46,7 +46,7 @@ func try(ctx context.Context, c client.Client, job *v1alpha1.ElasticTrainingJob,
 
 // create creates the training, and then the ConfigMap, which goes with it. Its pods wait for the ConfigMap. If that cannot be
 // created, the training is taken back.
-func create(ctx context.Context, c client.Client, job *v1alpha1.ElasticTrainingJob, scripts *corev1.ConfigMap) error {
+func create(ctx context.Context, c client.Client, job *v1beta1.ElasticTrainingJob, scripts *corev1.ConfigMap) error {
 	if err := try(ctx, c, job, scripts); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func create(ctx context.Context, c client.Client, job *v1alpha1.ElasticTrainingJ
 		return explain(err, job.Name)
 	}
 	scripts.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticTrainingJobKind, Name: job.Name, UID: job.UID,
+		APIVersion: v1beta1.OwnerVersion.String(), Kind: v1beta1.ElasticTrainingJobKind, Name: job.Name, UID: job.UID,
 	}}
 	err := c.Create(ctx, scripts)
 	if err == nil {
@@ -78,7 +78,7 @@ func explain(err error, name string) error {
 }
 
 // write writes both objects as people write them, without status and what is empty.
-func write(job *v1alpha1.ElasticTrainingJob, scripts *corev1.ConfigMap, asJSON bool) ([]byte, error) {
+func write(job *v1beta1.ElasticTrainingJob, scripts *corev1.ConfigMap, asJSON bool) ([]byte, error) {
 	var items []any
 	for _, o := range []any{scripts, job} {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)

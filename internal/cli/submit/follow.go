@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
@@ -34,7 +34,7 @@ type follower struct {
 }
 
 // follow follows a job, whose end is the command's: nil if it succeeded.
-func (f *follower) follow(ctx context.Context, job *v1alpha1.ElasticTrainingJob) error {
+func (f *follower) follow(ctx context.Context, job *v1beta1.ElasticTrainingJob) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	ended, read := make(chan struct{}), make(chan struct{})
@@ -62,18 +62,18 @@ func (f *follower) follow(ctx context.Context, job *v1alpha1.ElasticTrainingJob)
 		return err
 	case last == nil:
 		return fmt.Errorf("%s was deleted", job.Name)
-	case last.Status.Phase == v1alpha1.PhaseSucceeded:
+	case last.Status.Phase == v1beta1.PhaseSucceeded:
 		return nil
 	}
 	return cli.Exit(cli.ExitFailed)
 }
 
 // look tells of each change until the job ends, and returns it then; nil if it was deleted.
-func (f *follower) look(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (*v1alpha1.ElasticTrainingJob, error) {
+func (f *follower) look(ctx context.Context, job *v1beta1.ElasticTrainingJob) (*v1beta1.ElasticTrainingJob, error) {
 	var teller teller
 	failures := 0
 	for {
-		now := &v1alpha1.ElasticTrainingJob{}
+		now := &v1beta1.ElasticTrainingJob{}
 		switch err := f.api.Get(ctx, client.ObjectKeyFromObject(job), now); {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -89,7 +89,7 @@ func (f *follower) look(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (
 			if words := teller.next(now, f.clock()); words != "" {
 				f.tell(words)
 			}
-			if p := now.Status.Phase; p == v1alpha1.PhaseSucceeded || p == v1alpha1.PhaseFailed {
+			if p := now.Status.Phase; p == v1beta1.PhaseSucceeded || p == v1beta1.PhaseFailed {
 				return now, nil
 			}
 		}
@@ -116,13 +116,13 @@ type teller struct {
 }
 
 // next is what is new about a job; empty for nothing.
-func (t *teller) next(job *v1alpha1.ElasticTrainingJob, now time.Time) string {
+func (t *teller) next(job *v1beta1.ElasticTrainingJob, now time.Time) string {
 	st := &job.Status
 	if st.Reason == "" {
 		return ""
 	}
 	state := fmt.Sprintf("%s, %s", st.Phase, st.Reason)
-	if st.Phase == v1alpha1.PhaseRunning {
+	if st.Phase == v1beta1.PhaseRunning {
 		state += ", " + st.Summary
 	}
 	if st.Place > 0 {

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // TestPythonModuleMakesTheSameObjects holds docs/examples/python/tideline.py to what the command makes of the same wishes.
@@ -57,7 +57,7 @@ import json, sys, tideline
 job = tideline.Job("ctr", image="registry.example/ctr:1", script=sys.argv[1], `+c.wishes+`)
 print(json.dumps(job.objects("ads")))`, path)
 			g.Expect(made).To(HaveLen(2))
-			g.Expect(asSent(t, made[0], &v1alpha1.ElasticTrainingJob{})).To(MatchJSON(asSent(t, job, &v1alpha1.ElasticTrainingJob{})))
+			g.Expect(asSent(t, made[0], &v1beta1.ElasticTrainingJob{})).To(MatchJSON(asSent(t, job, &v1beta1.ElasticTrainingJob{})))
 			g.Expect(asSent(t, made[1], &corev1.ConfigMap{})).To(MatchJSON(asSent(t, scripts, &corev1.ConfigMap{})))
 		})
 	}

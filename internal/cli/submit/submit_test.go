@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 )
 
@@ -34,7 +34,7 @@ type world struct {
 	// refuses is the answer to a dry run of a kind, and fails that to its creation.
 	refuses, fails map[string]error
 	// happens are the states of the job, one a look; the last stays. Nil is for a job that is gone.
-	happens []*v1alpha1.ElasticTrainingJobStatus
+	happens []*v1beta1.ElasticTrainingJobStatus
 	// log is what worker 0 says, each time it is asked.
 	log []string
 
@@ -49,13 +49,13 @@ func kindOf(o client.Object) string {
 	if _, is := o.(*corev1.ConfigMap); is {
 		return "ConfigMap"
 	}
-	return v1alpha1.ElasticTrainingJobKind
+	return v1beta1.ElasticTrainingJobKind
 }
 
 func (w *world) connect(t *testing.T) *cli.Connection {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(v1alpha1.AddToScheme(scheme), clientgoscheme.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(v1beta1.AddToScheme(scheme), clientgoscheme.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	w.api = fake.NewClientBuilder().WithScheme(scheme).Build()
@@ -68,13 +68,13 @@ func (w *world) connect(t *testing.T) *cli.Connection {
 			if err := w.fails[kindOf(o)]; !dry && err != nil {
 				return err
 			}
-			if !dry && kindOf(o) == v1alpha1.ElasticTrainingJobKind {
+			if !dry && kindOf(o) == v1beta1.ElasticTrainingJobKind {
 				o.SetUID("7")
 			}
 			return c.Create(ctx, o, options...)
 		},
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-			job, is := o.(*v1alpha1.ElasticTrainingJob)
+			job, is := o.(*v1beta1.ElasticTrainingJob)
 			err := c.Get(ctx, key, o, options...)
 			if !is || err != nil {
 				return err
@@ -117,9 +117,9 @@ func (w *world) run(ctx context.Context, t *testing.T, args ...string) (code int
 }
 
 // created are the objects that there are.
-func (w *world) created(t *testing.T) (jobs []v1alpha1.ElasticTrainingJob, scripts []corev1.ConfigMap) {
+func (w *world) created(t *testing.T) (jobs []v1beta1.ElasticTrainingJob, scripts []corev1.ConfigMap) {
 	t.Helper()
-	var all v1alpha1.ElasticTrainingJobList
+	var all v1beta1.ElasticTrainingJobList
 	var maps corev1.ConfigMapList
 	if err := errors.Join(w.api.List(t.Context(), &all), w.api.List(t.Context(), &maps)); err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ immutable: true
 data: {Train_2.py: "print('$(x)')\n"}
 `))
 	g.Expect(second).To(MatchYAML(`
-apiVersion: tideline.io/v1alpha1
+apiVersion: tideline.io/v1beta1
 kind: ElasticTrainingJob
 metadata: {namespace: ads, name: ctr}
 spec:
@@ -242,32 +242,32 @@ spec:
 	g.Expect(out).To(And(ContainSubstring(`"sh"`), Not(ContainSubstring("nvidia.com/gpu")), Not(ContainSubstring("status"))))
 }
 
-func state(phase v1alpha1.JobPhase, reason, message string) *v1alpha1.ElasticTrainingJobStatus {
-	return &v1alpha1.ElasticTrainingJobStatus{Phase: phase, Reason: reason, Message: message}
+func state(phase v1beta1.JobPhase, reason, message string) *v1beta1.ElasticTrainingJobStatus {
+	return &v1beta1.ElasticTrainingJobStatus{Phase: phase, Reason: reason, Message: message}
 }
 
 func TestStoryAndLogUntilTheEnd(t *testing.T) {
-	waits := state(v1alpha1.PhasePending, v1alpha1.ReasonUnschedulable, "needs 2 of nvidia.com/gpu, 0 are free\x1b[2J")
+	waits := state(v1beta1.PhasePending, v1beta1.ReasonUnschedulable, "needs 2 of nvidia.com/gpu, 0 are free\x1b[2J")
 	waits.Place, waits.Queue = 2, "ads"
 	figures := waits.DeepCopy()
 	figures.Message = "needs 2 of nvidia.com/gpu, 1 is free"
-	runs := state(v1alpha1.PhaseRunning, v1alpha1.ReasonTraining, "trains")
+	runs := state(v1beta1.PhaseRunning, v1beta1.ReasonTraining, "trains")
 	runs.Summary = "2/2 (2..8)"
 	log := []string{
 		"2026-11-27T12:00:00.1Z one\n2026-11-27T12:00:00.2Z two\n",
 		"2026-11-27T12:00:00.2Z two\n2026-11-27T12:00:01Z three " + strings.Repeat("x", 100_000) + "\n",
 	}
 	for _, c := range []struct {
-		last *v1alpha1.ElasticTrainingJobStatus
+		last *v1beta1.ElasticTrainingJobStatus
 		code int
 		says string
 	}{
-		{state(v1alpha1.PhaseSucceeded, v1alpha1.ReasonCompleted, "worker 0 succeeded"), 0, "worker 0 succeeded"},
-		{state(v1alpha1.PhaseFailed, v1alpha1.ReasonWorkerFailed, "worker 1 ended with exit code 3"), 1, "exit code 3"},
+		{state(v1beta1.PhaseSucceeded, v1beta1.ReasonCompleted, "worker 0 succeeded"), 0, "worker 0 succeeded"},
+		{state(v1beta1.PhaseFailed, v1beta1.ReasonWorkerFailed, "worker 1 ended with exit code 3"), 1, "exit code 3"},
 		{nil, 1, "was deleted"},
 	} {
 		g := NewWithT(t)
-		w := &world{happens: []*v1alpha1.ElasticTrainingJobStatus{{}, waits, figures, runs, runs, c.last}, log: log}
+		w := &world{happens: []*v1beta1.ElasticTrainingJobStatus{{}, waits, figures, runs, runs, c.last}, log: log}
 		code, out, errs := w.run(t.Context(), t, script(t, "train.py", "x"), "--image=i", "--name=ctr")
 		g.Expect(code).To(Equal(c.code), errs)
 		g.Expect(errs).To(And(ContainSubstring("ads/ctr is created\n"), ContainSubstring("12:00:00 Pending, Unschedulable, place 2 in "+
@@ -312,7 +312,7 @@ func TestInterruptLeavesTheJob(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	w := world{happens: []*v1alpha1.ElasticTrainingJobStatus{state(v1alpha1.PhasePending, v1alpha1.ReasonUnschedulable, "waits")}}
+	w := world{happens: []*v1beta1.ElasticTrainingJobStatus{state(v1beta1.PhasePending, v1beta1.ReasonUnschedulable, "waits")}}
 	code, _, errs := w.run(ctx, t, script(t, "t.py", "x"), "--image=i", "--name=ctr")
 	g.Expect(code).To(Equal(130))
 	g.Expect(errs).To(ContainSubstring("ctr goes on by itself; tideline why ads/ctr"))

@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 )
 
 // present is what there is to read about a job, with the user's own rights.
 type present struct {
 	// training or merge is the job; the other is nil.
-	training *v1alpha1.ElasticTrainingJob
-	merge    *v1alpha1.MergeJob
+	training *v1beta1.ElasticTrainingJob
+	merge    *v1beta1.MergeJob
 	// profile of the job's namespace; nil where there is none, or the user may not read it.
-	profile *v1alpha1.ResourceQuotaProfile
+	profile *v1beta1.ResourceQuotaProfile
 	events  []corev1.Event
 	// unread is what the user may not read, in words.
 	unread []string
@@ -72,12 +72,12 @@ func (p *present) status() (metav1.Object, status) {
 	if j := p.training; j != nil {
 		s := &j.Status
 		return j, status{
-			v1alpha1.ElasticTrainingJobKind, string(s.Phase), s.Reason, s.Message, s.Profile, s.ObservedGeneration, s.Conditions,
+			v1beta1.ElasticTrainingJobKind, string(s.Phase), s.Reason, s.Message, s.Profile, s.ObservedGeneration, s.Conditions,
 		}
 	}
 	s := &p.merge.Status
 	return p.merge, status{
-		v1alpha1.MergeJobKind, string(s.Phase), s.Reason, s.Message, s.Profile, s.ObservedGeneration, s.Conditions,
+		v1beta1.MergeJobKind, string(s.Phase), s.Reason, s.Message, s.Profile, s.ObservedGeneration, s.Conditions,
 	}
 }
 
@@ -100,7 +100,7 @@ func explain(p *present, now time.Time) *Now {
 	}
 	w := wordsOf(s)
 	n.State, n.Do = w.state, w.do
-	if meta.IsStatusConditionTrue(s.conditions, v1alpha1.ConditionStalled) && n.Do == "" {
+	if meta.IsStatusConditionTrue(s.conditions, v1beta1.ConditionStalled) && n.Do == "" {
 		n.Do = "Nothing happens until what the message says is changed. If the template must change, delete the job and create it " +
 			"again."
 	}
@@ -126,8 +126,8 @@ func explain(p *present, now time.Time) *Now {
 // sinceOf is when the condition that matters most came true.
 func sinceOf(conditions []metav1.Condition) time.Time {
 	for _, kind := range []string{
-		v1alpha1.ConditionFailed, v1alpha1.ConditionSucceeded, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended,
-		v1alpha1.ConditionReconciling, v1alpha1.ConditionReady,
+		v1beta1.ConditionFailed, v1beta1.ConditionSucceeded, v1beta1.ConditionStalled, v1beta1.ConditionSuspended,
+		v1beta1.ConditionReconciling, v1beta1.ConditionReady,
 	} {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
 			return c.LastTransitionTime.Time
@@ -139,19 +139,19 @@ func sinceOf(conditions []metav1.Condition) time.Time {
 // notes say what else matters to a job, from its other conditions and its profile.
 func (p *present) notes(s status) []string {
 	var all []string
-	if j := p.training; j != nil && j.Status.Phase == v1alpha1.PhaseRunning {
+	if j := p.training; j != nil && j.Status.Phase == v1beta1.PhaseRunning {
 		all = append(all, "Workers: "+j.Status.Summary+" ready/existing (range).")
-		full := meta.FindStatusCondition(s.conditions, v1alpha1.ConditionFullSize)
+		full := meta.FindStatusCondition(s.conditions, v1beta1.ConditionFullSize)
 		if full != nil && full.Status == metav1.ConditionFalse {
 			all = append(all, "Growth ("+full.Reason+"): "+full.Message)
 		}
 	}
-	for _, kind := range []string{v1alpha1.ConditionRangePending, v1alpha1.ConditionStoreUnavailable} {
+	for _, kind := range []string{v1beta1.ConditionRangePending, v1beta1.ConditionStoreUnavailable} {
 		if c := meta.FindStatusCondition(s.conditions, kind); c != nil && c.Status == metav1.ConditionTrue && c.Reason != s.reason {
 			all = append(all, c.Message)
 		}
 	}
-	for _, kind := range []string{v1alpha1.ConditionSchedulerConfigured, v1alpha1.ConditionOwnerChecked} {
+	for _, kind := range []string{v1beta1.ConditionSchedulerConfigured, v1beta1.ConditionOwnerChecked} {
 		if c := meta.FindStatusCondition(s.conditions, kind); c != nil && c.Status == metav1.ConditionFalse && c.Reason != s.reason {
 			all = append(all, c.Message)
 		}
@@ -172,7 +172,7 @@ func (p *present) profileNotes() []string {
 	if owner == "" {
 		return all
 	}
-	if i := slices.IndexFunc(st.Users, func(u v1alpha1.UsageStatus) bool { return u.Name == owner }); i >= 0 {
+	if i := slices.IndexFunc(st.Users, func(u v1beta1.UsageStatus) bool { return u.Name == owner }); i >= 0 {
 		all = append(all, fmt.Sprintf("%s holds %s accelerators there.", owner, st.Users[i].Held))
 	}
 	for _, b := range st.OverBudget {

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 )
 
@@ -34,43 +34,43 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 }
 
 // trainingNow is a job as it is.
-func trainingNow(phase v1alpha1.JobPhase, reason, message string, conditions ...metav1.Condition) *v1alpha1.ElasticTrainingJob {
-	j := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{
+func trainingNow(phase v1beta1.JobPhase, reason, message string, conditions ...metav1.Condition) *v1beta1.ElasticTrainingJob {
+	j := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ads", Name: "ctr", UID: "7", Generation: 2, CreationTimestamp: before(time.Hour),
 	}}
 	j.Spec.Owner = "bob"
-	j.Status = v1alpha1.ElasticTrainingJobStatus{
+	j.Status = v1beta1.ElasticTrainingJobStatus{
 		ObservedGeneration: 2, Phase: phase, Reason: reason, Message: message, Conditions: conditions, Summary: "4/4 (2..8)",
 	}
 	return j
 }
 
-type teamStatus = v1alpha1.ResourceQuotaProfileStatus
+type teamStatus = v1beta1.ResourceQuotaProfileStatus
 
 func TestNow(t *testing.T) {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
-	waits := func(reason, message string, since time.Duration) *v1alpha1.ElasticTrainingJob {
-		return trainingNow(v1alpha1.PhasePending, reason, message,
-			condition(v1alpha1.ConditionReconciling, yes, reason, message, since))
+	waits := func(reason, message string, since time.Duration) *v1beta1.ElasticTrainingJob {
+		return trainingNow(v1beta1.PhasePending, reason, message,
+			condition(v1beta1.ConditionReconciling, yes, reason, message, since))
 	}
-	changed := waits(v1alpha1.ReasonUnschedulable, "Place 1 of 1.", time.Minute)
+	changed := waits(v1beta1.ReasonUnschedulable, "Place 1 of 1.", time.Minute)
 	changed.Generation = 3
 	fresh := trainingNow("", "", "")
-	merge := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "full"}}
-	merge.Status.Phase, merge.Status.Reason, merge.Status.Message = v1alpha1.MergeQueued, v1alpha1.ReasonInLine, "Position 2."
+	merge := &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "full"}}
+	merge.Status.Phase, merge.Status.Reason, merge.Status.Message = v1beta1.MergeQueued, v1beta1.ReasonInLine, "Position 2."
 	merge.Status.Conditions = []metav1.Condition{
-		condition(v1alpha1.ConditionReconciling, yes, v1alpha1.ReasonInLine, "", time.Minute),
+		condition(v1beta1.ConditionReconciling, yes, v1beta1.ReasonInLine, "", time.Minute),
 	}
-	leaving := trainingNow(v1alpha1.PhaseRunning, v1alpha1.ReasonTraining, "All 4 ready.")
+	leaving := trainingNow(v1beta1.PhaseRunning, v1beta1.ReasonTraining, "All 4 ready.")
 	leaving.DeletionTimestamp = ptr.To(before(time.Minute))
 	failed, merging := merge.DeepCopy(), merge.DeepCopy()
-	failed.Status.Phase, failed.Status.Reason = v1alpha1.MergeFailed, v1alpha1.ReasonMergeFailed
-	merging.Status = v1alpha1.MergeJobStatus{Phase: v1alpha1.MergeRunning, Reason: "New"}
+	failed.Status.Phase, failed.Status.Reason = v1beta1.MergeFailed, v1beta1.ReasonMergeFailed
+	merging.Status = v1beta1.MergeJobStatus{Phase: v1beta1.MergeRunning, Reason: "New"}
 	for name, c := range map[string]struct {
 		p    present
 		says string
 	}{
-		"waits for room": {present{training: waits(v1alpha1.ReasonUnschedulable, "Place 2 of 3 waiting in queue ads.", 41*time.Second)},
+		"waits for room": {present{training: waits(v1beta1.ReasonUnschedulable, "Place 2 of 3 waiting in queue ads.", 41*time.Second)},
 			`ElasticTrainingJob ads/ctr waits for room (Unschedulable), for 41s.
   Place 2 of 3 waiting in queue ads.
 
@@ -78,33 +78,33 @@ What to do:
   Nothing: it starts by itself when there is room. To start sooner, ask for fewer workers
   (minReplicas) or less per worker.
 `},
-		"Volcano is about to place it": {present{training: waits(v1alpha1.ReasonQueued, "It fits.", 5*time.Second)},
+		"Volcano is about to place it": {present{training: waits(v1beta1.ReasonQueued, "It fits.", 5*time.Second)},
 			"waits for Volcano to place it (Queued), for 5s.\n  It fits.\n\nWhat to do:\n  Nothing: it starts by itself"},
-		"Volcano does not place it": {present{training: waits(v1alpha1.ReasonQueued, "It fits.", 41*time.Second)},
+		"Volcano does not place it": {present{training: waits(v1beta1.ReasonQueued, "It fits.", 41*time.Second)},
 			"\n\nWhat to do:\n  Volcano has not placed it for 41s. If the message says that it fits, check that Volcano's\n" +
 				"  scheduler runs: tideline doctor, as an administrator.\n"},
-		"stalled": {present{training: trainingNow(v1alpha1.PhasePending, v1alpha1.ReasonUnknownTier, "There is no tier gold.",
-			condition(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonUnknownTier, "", time.Minute))},
+		"stalled": {present{training: trainingNow(v1beta1.PhasePending, v1beta1.ReasonUnknownTier, "There is no tier gold.",
+			condition(v1beta1.ConditionStalled, yes, v1beta1.ReasonUnknownTier, "", time.Minute))},
 			"ads/ctr waits (UnknownTier), for 1m0s.\n  There is no tier gold.\n\nWhat to do:\n  Nothing happens until what the message"},
-		"approval": {present{training: waits(v1alpha1.ReasonAwaitingApproval, "Tier gold takes approval.", time.Minute)},
+		"approval": {present{training: waits(v1beta1.ReasonAwaitingApproval, "Tier gold takes approval.", time.Minute)},
 			"waits for approval (AwaitingApproval), for 1m0s.\n  Tier gold takes approval.\n\nWhat to do:\n  Ask a person who "},
-		"trains, and does not grow": {present{training: trainingNow(v1alpha1.PhaseRunning, v1alpha1.ReasonTraining, "All 4 ready.",
-			condition(v1alpha1.ConditionReady, yes, v1alpha1.ReasonTraining, "", time.Minute),
-			condition(v1alpha1.ConditionFullSize, no, v1alpha1.ReasonWaitingForRoom, "4 more wait.", time.Minute))},
+		"trains, and does not grow": {present{training: trainingNow(v1beta1.PhaseRunning, v1beta1.ReasonTraining, "All 4 ready.",
+			condition(v1beta1.ConditionReady, yes, v1beta1.ReasonTraining, "", time.Minute),
+			condition(v1beta1.ConditionFullSize, no, v1beta1.ReasonWaitingForRoom, "4 more wait.", time.Minute))},
 			"trains (Training), for 1m0s.\n  All 4 ready.\n\nWhat to do:\n  Nothing: it goes on by itself.\n\nTo know as well:\n" +
 				"  Workers: 4/4 (2..8) ready/existing (range).\n  Growth (WaitingForRoom): 4 more wait.\n"},
-		"failed": {present{training: trainingNow(v1alpha1.PhaseFailed, v1alpha1.ReasonFailurePolicy, "Exit code 3.",
-			condition(v1alpha1.ConditionFailed, yes, v1alpha1.ReasonFailurePolicy, "", time.Minute))},
+		"failed": {present{training: trainingNow(v1beta1.PhaseFailed, v1beta1.ReasonFailurePolicy, "Exit code 3.",
+			condition(v1beta1.ConditionFailed, yes, v1beta1.ReasonFailurePolicy, "", time.Minute))},
 			"ads/ctr has failed (FailurePolicy), for 1m0s.\n  Exit code 3.\n\nWhat to do:\n  Read the log of the worker that failed."},
-		"suspended": {present{training: trainingNow(v1alpha1.PhaseSuspended, v1alpha1.ReasonSuspended, "It is suspended.",
-			condition(v1alpha1.ConditionSuspended, yes, v1alpha1.ReasonSuspended, "", time.Minute))},
+		"suspended": {present{training: trainingNow(v1beta1.PhaseSuspended, v1beta1.ReasonSuspended, "It is suspended.",
+			condition(v1beta1.ConditionSuspended, yes, v1beta1.ReasonSuspended, "", time.Minute))},
 			"ads/ctr is suspended (Suspended), for 1m0s.\n  It is suspended.\n\nWhat to do:\n  Nothing, or let it go on: set"},
 		"no operator": {present{training: fresh}, "ads/ctr is new: the operator has not looked at it yet.\n\nWhat to do:\n  The " +
 			"operator has not looked at it for 1h0m0s: check that the operator runs,"},
 		"changed": {present{training: changed}, "To know as well:\n  The spec was changed, and the operator has not looked at it"},
-		"no condition yet": {present{training: trainingNow(v1alpha1.PhasePending, v1alpha1.ReasonQueued, "It fits.")},
+		"no condition yet": {present{training: trainingNow(v1beta1.PhasePending, v1beta1.ReasonQueued, "It fits.")},
 			"ads/ctr waits for Volcano to place it (Queued).\n  It fits.\n\nWhat to do:\n  Nothing: it starts by itself"},
-		"the server's clock is ahead": {present{training: waits(v1alpha1.ReasonUnschedulable, "Place 1.", -3*time.Second),
+		"the server's clock is ahead": {present{training: waits(v1beta1.ReasonUnschedulable, "Place 1.", -3*time.Second),
 			events: []corev1.Event{{Reason: "Grew", Message: "now", LastTimestamp: before(-3 * time.Second)}}},
 			"waits for room (Unschedulable), for 0s.\n"},
 		"a newer operator": {present{training: trainingNow("Parked", "Parking", "Level 2.")},
@@ -116,10 +116,10 @@ What to do:
 		"merge": {present{merge: merge}, "MergeJob ads/full is due, and waits for its turn in the pool (InLine), for 1m0s.\n" +
 			"  Position 2.\n\nWhat to do:\n  Nothing: it starts by itself when its turn comes.\n"},
 		"profile and events": {present{
-			training: waits(v1alpha1.ReasonQuotaExceeded, "Your cap of 6 GPUs is reached.\x1b[2J", time.Minute),
-			profile: &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "team"}, Status: teamStatus{
-				Accelerators: "6/8/-", Running: 1, Waiting: 2, Users: []v1alpha1.UsageStatus{{Name: "bob", Held: "6"}},
-				OverBudget: []v1alpha1.OverBudget{{User: "bob", UsedHours: 9, MaxHours: 8, Window: metav1.Duration{Duration: time.Hour}}},
+			training: waits(v1beta1.ReasonQuotaExceeded, "Your cap of 6 GPUs is reached.\x1b[2J", time.Minute),
+			profile: &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "team"}, Status: teamStatus{
+				Accelerators: "6/8/-", Running: 1, Waiting: 2, Users: []v1beta1.UsageStatus{{Name: "bob", Held: "6"}},
+				OverBudget: []v1beta1.OverBudget{{User: "bob", UsedHours: 9, MaxHours: 8, Window: metav1.Duration{Duration: time.Hour}}},
 			}},
 			events: []corev1.Event{
 				{Reason: "GaveWay", Message: "later", LastTimestamp: before(time.Minute)},
@@ -158,14 +158,14 @@ func TestWordsAreSentences(t *testing.T) {
 		g.Expect(w.state).NotTo(BeEmpty(), reason)
 		g.Expect(w.do == "" || strings.HasSuffix(w.do, ".")).To(BeTrue(), reason)
 	}
-	for _, phase := range []v1alpha1.JobPhase{
-		v1alpha1.PhasePending, v1alpha1.PhaseRunning, v1alpha1.PhaseSuspended, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed,
+	for _, phase := range []v1beta1.JobPhase{
+		v1beta1.PhasePending, v1beta1.PhaseRunning, v1beta1.PhaseSuspended, v1beta1.PhaseSucceeded, v1beta1.PhaseFailed,
 	} {
 		g.Expect(wordsOf(status{phase: string(phase), reason: "New"}).state).NotTo(BeEmpty(), string(phase))
 	}
-	for _, phase := range []v1alpha1.MergePhase{
-		v1alpha1.MergeWaiting, v1alpha1.MergeQueued, v1alpha1.MergeStarting, v1alpha1.MergeRunning, v1alpha1.MergeMerged,
-		v1alpha1.MergeTimedOut, v1alpha1.MergeFailed, v1alpha1.MergeSuspended,
+	for _, phase := range []v1beta1.MergePhase{
+		v1beta1.MergeWaiting, v1beta1.MergeQueued, v1beta1.MergeStarting, v1beta1.MergeRunning, v1beta1.MergeMerged,
+		v1beta1.MergeTimedOut, v1beta1.MergeFailed, v1beta1.MergeSuspended,
 	} {
 		g.Expect(wordsOf(status{phase: string(phase), reason: "New"}).state).NotTo(BeEmpty(), string(phase))
 	}
@@ -173,16 +173,16 @@ func TestWordsAreSentences(t *testing.T) {
 
 // A user who may read the jobs of one namespace, and nothing else, is answered.
 func TestNowNeedsTheJobOnly(t *testing.T) {
-	job := trainingNow(v1alpha1.PhasePending, v1alpha1.ReasonUnschedulable, "Place 1 of 1.")
+	job := trainingNow(v1beta1.PhasePending, v1beta1.ReasonUnschedulable, "Place 1 of 1.")
 	job.Status.Profile = "team"
-	both := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "both"}}
-	other := &v1alpha1.ElasticTrainingJob{ObjectMeta: both.ObjectMeta}
+	both := &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "both"}}
+	other := &v1beta1.ElasticTrainingJob{ObjectMeta: both.ObjectMeta}
 	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "e"}, Reason: "Grew",
 		InvolvedObject: corev1.ObjectReference{UID: "7"}}
 	cluster := func(mayRead ...string) client.Client {
 		scheme := runtime.NewScheme()
 		NewWithT(t).Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-		NewWithT(t).Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+		NewWithT(t).Expect(v1beta1.AddToScheme(scheme)).To(Succeed())
 		refuse := func(o any) error {
 			kind := fmt.Sprintf("%T", o)
 			if slices.ContainsFunc(mayRead, func(k string) bool { return strings.Contains(kind, k) }) {
@@ -226,14 +226,14 @@ func TestNowNeedsTheJobOnly(t *testing.T) {
 	g.Expect(code).To(BeZero())
 	var n Now
 	g.Expect(json.Unmarshal([]byte(said), &n)).To(Succeed())
-	g.Expect(n.Reason).To(Equal(v1alpha1.ReasonUnschedulable))
+	g.Expect(n.Reason).To(Equal(v1beta1.ReasonUnschedulable))
 	g.Expect(n.Events).To(ConsistOf(HaveField("Reason", "Grew")))
 
 	for _, c := range []struct{ cluster, args, says string }{
 		{"Job", "ads/none", "tideline why: there is no ElasticTrainingJob or MergeJob none in namespace ads; of a deleted one, "},
-		{"Nothing", "ads/ctr", "tideline why: *v1alpha1.MergeJob is forbidden"},
+		{"Nothing", "ads/ctr", "tideline why: *v1beta1.MergeJob is forbidden"},
 		{"ElasticTrainingJob", "ads/none", "tideline why: there is no ElasticTrainingJob none in namespace ads, and whether there is " +
-			"a MergeJob cannot be read: *v1alpha1.MergeJob is forbidden"},
+			"a MergeJob cannot be read: *v1beta1.MergeJob is forbidden"},
 		{"Job", "ads/both", "tideline why: there is an ElasticTrainingJob and a MergeJob of this name: say which"},
 	} {
 		code, said, errs := ask(cluster(c.cluster), strings.Fields(c.args)...)

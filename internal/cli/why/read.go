@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 )
 
@@ -41,12 +41,12 @@ func answerNow(
 
 // other is the kind that a job of the name may have instead.
 var other = map[string]string{
-	v1alpha1.ElasticTrainingJobKind: v1alpha1.MergeJobKind, v1alpha1.MergeJobKind: v1alpha1.ElasticTrainingJobKind,
+	v1beta1.ElasticTrainingJobKind: v1beta1.MergeJobKind, v1beta1.MergeJobKind: v1beta1.ElasticTrainingJobKind,
 }
 
 // read reads the job, its events and its profile. Only the job must be readable.
 func read(ctx context.Context, c client.Client, name types.NamespacedName, kind string) (*present, error) {
-	training, merge := &v1alpha1.ElasticTrainingJob{}, &v1alpha1.MergeJob{}
+	training, merge := &v1beta1.ElasticTrainingJob{}, &v1beta1.MergeJob{}
 	p := &present{}
 	var denied error
 	var absent string // the kind that has no such job
@@ -55,7 +55,7 @@ func read(ctx context.Context, c client.Client, name types.NamespacedName, kind 
 		case err == nil:
 			p.training = training
 		case apierrors.IsNotFound(err):
-			absent = v1alpha1.ElasticTrainingJobKind
+			absent = v1beta1.ElasticTrainingJobKind
 		default:
 			denied = err
 		}
@@ -65,7 +65,7 @@ func read(ctx context.Context, c client.Client, name types.NamespacedName, kind 
 		case err == nil:
 			p.merge = merge
 		case apierrors.IsNotFound(err):
-			absent = v1alpha1.MergeJobKind
+			absent = v1beta1.MergeJobKind
 		default:
 			denied = err
 		}
@@ -105,10 +105,10 @@ func (p *present) readMore(ctx context.Context, c client.Client) {
 		p.unread = append(p.unread, "Its events cannot be read: "+err.Error())
 	}
 	p.events = events.Items
-	if s.profile == "" || s.profile == v1alpha1.DefaultProfile {
+	if s.profile == "" || s.profile == v1beta1.DefaultProfile {
 		return
 	}
-	profile := &v1alpha1.ResourceQuotaProfile{}
+	profile := &v1beta1.ResourceQuotaProfile{}
 	switch err := c.Get(ctx, client.ObjectKey{Name: s.profile}, profile); {
 	case err == nil:
 		p.profile = profile

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -66,7 +66,7 @@ func Sizing(connection *cli.Connection, open cli.OpenLedger, clock func() time.T
 // parse completes the question.
 func parse(q *question, connection *cli.Connection, args []string) error {
 	kind := q.kind
-	q.kind = map[string]string{"job": v1alpha1.ElasticTrainingJobKind, "merge": v1alpha1.MergeJobKind}[kind]
+	q.kind = map[string]string{"job": v1beta1.ElasticTrainingJobKind, "merge": v1beta1.MergeJobKind}[kind]
 	switch {
 	case q.kind == "":
 		return cli.Usagef("--kind %q: it is job or merge", kind)

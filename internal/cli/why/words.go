@@ -3,7 +3,7 @@ package why
 import (
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 const (
@@ -27,69 +27,69 @@ type words struct {
 
 // ofReason has the reasons whose meaning is not in the phase already.
 var ofReason = map[string]words{
-	v1alpha1.ReasonSubmitted:     {state: "is being handed to Volcano"},
-	v1alpha1.ReasonQueued:        {state: "waits for Volcano to place it", do: waitForRoom, byVolcano: true},
-	v1alpha1.ReasonUnschedulable: {state: "waits for room", do: waitForRoom},
-	v1alpha1.ReasonNotPlaced: {
+	v1beta1.ReasonSubmitted:     {state: "is being handed to Volcano"},
+	v1beta1.ReasonQueued:        {state: "waits for Volcano to place it", do: waitForRoom, byVolcano: true},
+	v1beta1.ReasonUnschedulable: {state: "waits for room", do: waitForRoom},
+	v1beta1.ReasonNotPlaced: {
 		state: "has room, and Volcano does not place it",
 		do:    "Check that Volcano's scheduler runs: " + checkCluster,
 	},
-	v1alpha1.ReasonStarting:   {state: "is placed, and its containers start"},
-	v1alpha1.ReasonTraining:   {state: "trains"},
-	v1alpha1.ReasonRecovering: {state: "replaces workers that it lost"},
-	v1alpha1.ReasonCompleting: {state: "has succeeded, and waits for its other workers to end"},
-	v1alpha1.ReasonSuspending: {state: "is being suspended by its user"},
-	v1alpha1.ReasonPreempting: {state: "is being stopped for a job of a more important tier"},
-	v1alpha1.ReasonPreempted:  {state: "was stopped for a job of a more important tier"},
-	v1alpha1.ReasonRestarting: {state: "creates all its workers again"},
-	v1alpha1.ReasonBackOff:    {state: "waits before it tries again, because its last attempts failed"},
-	v1alpha1.ReasonSchedulingGated: {
+	v1beta1.ReasonStarting:   {state: "is placed, and its containers start"},
+	v1beta1.ReasonTraining:   {state: "trains"},
+	v1beta1.ReasonRecovering: {state: "replaces workers that it lost"},
+	v1beta1.ReasonCompleting: {state: "has succeeded, and waits for its other workers to end"},
+	v1beta1.ReasonSuspending: {state: "is being suspended by its user"},
+	v1beta1.ReasonPreempting: {state: "is being stopped for a job of a more important tier"},
+	v1beta1.ReasonPreempted:  {state: "was stopped for a job of a more important tier"},
+	v1beta1.ReasonRestarting: {state: "creates all its workers again"},
+	v1beta1.ReasonBackOff:    {state: "waits before it tries again, because its last attempts failed"},
+	v1beta1.ReasonSchedulingGated: {
 		state: "is held by a scheduling gate",
 		do:    "Find out what put the gate on its pods: Tideline did not.",
 	},
-	v1alpha1.ReasonNodeUnreachable: {
+	v1beta1.ReasonNodeUnreachable: {
 		state: "waits for a node that does not answer",
 		do:    "Have an administrator mend the node, or remove it.",
 	},
-	v1alpha1.ReasonAwaitingApproval: {
+	v1beta1.ReasonAwaitingApproval: {
 		state: "waits for approval",
 		do:    "Ask a person who may approve: the message has the command.",
 	},
-	v1alpha1.ReasonPredecessorLeaving: {state: "waits until the pods of an earlier job of its name are gone"},
-	v1alpha1.ReasonQueueClosed:        {state: "waits for its Queue to open", do: "Have an administrator open the Queue."},
-	v1alpha1.ReasonQuotaExceeded:      {state: "waits for quota", do: waitForTurn},
-	v1alpha1.ReasonProfileNotReady: {
+	v1beta1.ReasonPredecessorLeaving: {state: "waits until the pods of an earlier job of its name are gone"},
+	v1beta1.ReasonQueueClosed:        {state: "waits for its Queue to open", do: "Have an administrator open the Queue."},
+	v1beta1.ReasonQuotaExceeded:      {state: "waits for quota", do: waitForTurn},
+	v1beta1.ReasonProfileNotReady: {
 		state: "waits for the Queue of its profile",
 		do:    "If it stays so, " + checkOperator,
 	},
-	v1alpha1.ReasonAPIError:             {state: "is held up by a request that the API server did not carry out, and tries again"},
-	v1alpha1.ReasonImagePullFailed:      {state: "cannot start a worker, because its image cannot be pulled"},
-	v1alpha1.ReasonContainerConfigError: {state: "cannot start a worker, because a container's configuration is wrong"},
-	v1alpha1.ReasonTooManyRestarts:      {state: "failed after too many restarts", do: readLog},
-	v1alpha1.ReasonSameFailureTwice:     {state: "failed in the same way twice", do: readLog},
-	v1alpha1.ReasonSchedulingTimeout: {
+	v1beta1.ReasonAPIError:             {state: "is held up by a request that the API server did not carry out, and tries again"},
+	v1beta1.ReasonImagePullFailed:      {state: "cannot start a worker, because its image cannot be pulled"},
+	v1beta1.ReasonContainerConfigError: {state: "cannot start a worker, because a container's configuration is wrong"},
+	v1beta1.ReasonTooManyRestarts:      {state: "failed after too many restarts", do: readLog},
+	v1beta1.ReasonSameFailureTwice:     {state: "failed in the same way twice", do: readLog},
+	v1beta1.ReasonSchedulingTimeout: {
 		state: "failed, because it waited for deadlines.schedulingSeconds",
 		do:    "Create it again when there is room, or with a longer time.",
 	},
-	v1alpha1.ReasonDeadlineExceeded: {
+	v1beta1.ReasonDeadlineExceeded: {
 		state: "failed, because it trained for deadlines.activeSeconds",
 		do:    "Create it again with a longer time, and let it go on from its checkpoint.",
 	},
 
-	v1alpha1.ReasonNotDue:       {state: "waits until enough increments are there"},
-	v1alpha1.ReasonNoIncrements: {state: "has nothing to merge"},
-	v1alpha1.ReasonReadingStore: {state: "reads its store for the first time"},
-	v1alpha1.ReasonInLine:       {state: "is due, and waits for its turn in the pool", do: waitForTurn},
-	v1alpha1.ReasonAsking:       {state: "is next, and waits for Volcano to place it", do: waitForTurn, byVolcano: true},
-	v1alpha1.ReasonGoingAhead:   {state: "goes ahead of the head of its line", byVolcano: true},
-	v1alpha1.ReasonNeverFits: {
+	v1beta1.ReasonNotDue:       {state: "waits until enough increments are there"},
+	v1beta1.ReasonNoIncrements: {state: "has nothing to merge"},
+	v1beta1.ReasonReadingStore: {state: "reads its store for the first time"},
+	v1beta1.ReasonInLine:       {state: "is due, and waits for its turn in the pool", do: waitForTurn},
+	v1beta1.ReasonAsking:       {state: "is next, and waits for Volcano to place it", do: waitForTurn, byVolcano: true},
+	v1beta1.ReasonGoingAhead:   {state: "goes ahead of the head of its line", byVolcano: true},
+	v1beta1.ReasonNeverFits: {
 		state: "asks for more than its queue and the nodes have, even if nothing else runs",
 		do:    "Ask for less, or have an administrator add nodes or raise the limit of the Queue.",
 	},
-	v1alpha1.ReasonMerging:  {state: "merges"},
-	v1alpha1.ReasonMerged:   {state: "has merged"},
-	v1alpha1.ReasonStopping: {state: "has ended its run, and its pods leave"},
-	v1alpha1.ReasonBackoff: {
+	v1beta1.ReasonMerging:  {state: "merges"},
+	v1beta1.ReasonMerged:   {state: "has merged"},
+	v1beta1.ReasonStopping: {state: "has ended its run, and its pods leave"},
+	v1beta1.ReasonBackoff: {
 		state: "failed, and waits before it tries again",
 		do:    "Read the log of the pod that failed, if this repeats.",
 	},
@@ -97,29 +97,29 @@ var ofReason = map[string]words{
 
 // ofPhase is for reasons that are not in the table.
 var ofPhase = map[string]words{
-	string(v1alpha1.PhasePending):   {state: "waits"},
-	string(v1alpha1.PhaseRunning):   {state: "trains"},
-	string(v1alpha1.PhaseSuspended): {state: "is suspended", do: "Nothing, or let it go on: set spec.suspend to false."},
-	string(v1alpha1.PhaseSucceeded): {state: "has succeeded", do: "Nothing: it is over."},
-	string(v1alpha1.PhaseFailed):    {state: "has failed", do: readLog},
-	string(v1alpha1.MergeWaiting):   {state: "waits"},
-	string(v1alpha1.MergeQueued):    {state: "waits in the line of its pool"},
-	string(v1alpha1.MergeStarting):  {state: "starts"},
-	string(v1alpha1.MergeMerged):    {state: "has merged"},
-	string(v1alpha1.MergeTimedOut):  {state: "took too long, and will be tried again"},
+	string(v1beta1.PhasePending):   {state: "waits"},
+	string(v1beta1.PhaseRunning):   {state: "trains"},
+	string(v1beta1.PhaseSuspended): {state: "is suspended", do: "Nothing, or let it go on: set spec.suspend to false."},
+	string(v1beta1.PhaseSucceeded): {state: "has succeeded", do: "Nothing: it is over."},
+	string(v1beta1.PhaseFailed):    {state: "has failed", do: readLog},
+	string(v1beta1.MergeWaiting):   {state: "waits"},
+	string(v1beta1.MergeQueued):    {state: "waits in the line of its pool"},
+	string(v1beta1.MergeStarting):  {state: "starts"},
+	string(v1beta1.MergeMerged):    {state: "has merged"},
+	string(v1beta1.MergeTimedOut):  {state: "took too long, and will be tried again"},
 }
 
 // ofMergePhase is for phases that mean something else for merges. A merge that failed is tried again.
 var ofMergePhase = map[string]words{
-	string(v1alpha1.MergeRunning): {state: "runs"},
-	string(v1alpha1.MergeFailed):  {state: "has failed", do: "Read the log of the pod that failed, if this repeats."},
+	string(v1beta1.MergeRunning): {state: "runs"},
+	string(v1beta1.MergeFailed):  {state: "has failed", do: "Read the log of the pod that failed, if this repeats."},
 }
 
 // wordsOf finds the words for a status. A job that has ended has its phase's advice unless its reason has its own.
 func wordsOf(s status) words {
 	w, known := ofReason[s.reason]
 	phase, named := ofPhase[s.phase]
-	if merge, differs := ofMergePhase[s.phase]; differs && s.kind == v1alpha1.MergeJobKind {
+	if merge, differs := ofMergePhase[s.phase]; differs && s.kind == v1beta1.MergeJobKind {
 		phase, named = merge, true
 	}
 	if !named { // The operator may be newer than this program.
@@ -128,7 +128,7 @@ func wordsOf(s status) words {
 	if !known {
 		return phase
 	}
-	if w.do == "" && (s.phase == string(v1alpha1.PhaseSucceeded) || s.phase == string(v1alpha1.PhaseFailed)) {
+	if w.do == "" && (s.phase == string(v1beta1.PhaseSucceeded) || s.phase == string(v1beta1.PhaseFailed)) {
 		w.do = phase.do
 	}
 	return w

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
@@ -106,13 +106,13 @@ func pagingOf(page, length, size int, query string) (p Paging, from, to int) {
 // NewCluster makes the first page. nodePage counts pages of nodes from 1; those out of range are the nearest.
 func NewCluster(m *Model, s *Sight, cfg *config.Configuration, nodePage int, now time.Time) Cluster {
 	c := Cluster{NodesHidden: !s.Nodes}
-	var mine []*v1alpha1.ElasticTrainingJob
+	var mine []*v1beta1.ElasticTrainingJob
 	reasons := map[string]int{}
 	runs := 0
 	for _, j := range m.Jobs {
 		switch standingOf(j) {
 		case waiting:
-			reasons[cmp.Or(j.Status.Reason, v1alpha1.ReasonSubmitted)]++
+			reasons[cmp.Or(j.Status.Reason, v1beta1.ReasonSubmitted)]++
 			if s.SeesJobs(j.Namespace) {
 				mine = append(mine, j)
 			} else {
@@ -171,7 +171,7 @@ func (c *Cluster) headline(m *Model, runs, waits int) []Figure {
 
 // largestGang is the largest gang that any team could have now, and the model of its accelerators; of is empty where no label
 // names the model.
-func largestGang(profiles []*v1alpha1.ResourceQuotaProfile) (size, of string) {
+func largestGang(profiles []*v1beta1.ResourceQuotaProfile) (size, of string) {
 	best := int64(-1)
 	for _, p := range profiles {
 		for i := range p.Status.Available {
@@ -185,7 +185,7 @@ func largestGang(profiles []*v1alpha1.ResourceQuotaProfile) (size, of string) {
 
 // addTeams lists the teams for who may see profiles, and has their sum for everybody.
 func (c *Cluster) addTeams(m *Model, s *Sight, cfg *config.Configuration) {
-	all := slices.SortedFunc(slices.Values(m.Profiles), func(a, b *v1alpha1.ResourceQuotaProfile) int {
+	all := slices.SortedFunc(slices.Values(m.Profiles), func(a, b *v1beta1.ResourceQuotaProfile) int {
 		return cmp.Compare(a.Name, b.Name)
 	})
 	if !s.Profiles {
@@ -197,11 +197,11 @@ func (c *Cluster) addTeams(m *Model, s *Sight, cfg *config.Configuration) {
 	}
 }
 
-func teamRow(p *v1alpha1.ResourceQuotaProfile, cfg *config.Configuration) TeamRow {
+func teamRow(p *v1beta1.ResourceQuotaProfile, cfg *config.Configuration) TeamRow {
 	st := &p.Status
 	used, deserved := accelerators(cfg, st.Used), accelerators(cfg, st.Deserved)
 	borrowed := accelerators(cfg, st.Borrowed)
-	gang, of := largestGang([]*v1alpha1.ResourceQuotaProfile{p})
+	gang, of := largestGang([]*v1beta1.ResourceQuotaProfile{p})
 	if of == "" {
 		gang = "unknown"
 	}
@@ -214,11 +214,11 @@ func teamRow(p *v1alpha1.ResourceQuotaProfile, cfg *config.Configuration) TeamRo
 }
 
 // rowOf is a training's line.
-func rowOf(j *v1alpha1.ElasticTrainingJob, s *Sight, now time.Time) JobRow {
+func rowOf(j *v1beta1.ElasticTrainingJob, s *Sight, now time.Time) JobRow {
 	st := &j.Status
 	return JobRow{
 		Namespace: nameText(j.Namespace), Name: nameText(j.Name), Path: jobPath(j.Namespace, j.Name),
-		Phase: nameText(cmp.Or(string(st.Phase), string(v1alpha1.PhasePending))), Reason: nameText(st.Reason),
+		Phase: nameText(cmp.Or(string(st.Phase), string(v1beta1.PhasePending))), Reason: nameText(st.Reason),
 		Message: s.told(st.Message),
 		Size:    nameText(st.Summary), Queue: nameText(st.Queue), Tier: nameText(st.Tier), Owner: nameText(j.Spec.Owner),
 		Place: st.Place, Accelerators: st.Accelerators,

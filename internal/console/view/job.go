@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Job is a training's page: what it does, and how it came there.
@@ -27,7 +27,7 @@ type Job struct {
 }
 
 // FindJob finds a training that the reader may see.
-func (m *Model) FindJob(s *Sight, name types.NamespacedName) *v1alpha1.ElasticTrainingJob {
+func (m *Model) FindJob(s *Sight, name types.NamespacedName) *v1beta1.ElasticTrainingJob {
 	if !s.SeesJobs(name.Namespace) {
 		return nil
 	}
@@ -40,9 +40,9 @@ func (m *Model) FindJob(s *Sight, name types.NamespacedName) *v1alpha1.ElasticTr
 }
 
 // NewJob makes a training's page.
-func NewJob(j *v1alpha1.ElasticTrainingJob, past *Past, s *Sight, now time.Time) Job {
+func NewJob(j *v1beta1.ElasticTrainingJob, past *Past, s *Sight, now time.Time) Job {
 	page := Job{Row: rowOf(j, s, now), Sizes: sizesOf(past.Stays, now)}
-	if p := j.Status.Profile; s.Profiles && p != "" && p != v1alpha1.DefaultProfile {
+	if p := j.Status.Profile; s.Profiles && p != "" && p != v1beta1.DefaultProfile {
 		page.Team = &Choice{Label: nameText(p), Path: teamPath(p)}
 	}
 	page.Figures = jobFigures(j, past, now)
@@ -60,7 +60,7 @@ func NewJob(j *v1alpha1.ElasticTrainingJob, past *Past, s *Sight, now time.Time)
 }
 
 // jobFigures are the figures of a training.
-func jobFigures(j *v1alpha1.ElasticTrainingJob, past *Past, now time.Time) []Figure {
+func jobFigures(j *v1beta1.ElasticTrainingJob, past *Past, now time.Time) []Figure {
 	st := &j.Status
 	figures := []Figure{
 		{Label: "Workers", Value: nameText(cmp.Or(st.Summary, "none")), Note: "ready/existing (range)"},
@@ -94,7 +94,7 @@ func jobFigures(j *v1alpha1.ElasticTrainingJob, past *Past, now time.Time) []Fig
 }
 
 // waitFigure is how long a training waited before it ran, or has waited.
-func waitFigure(j *v1alpha1.ElasticTrainingJob, now time.Time) Figure {
+func waitFigure(j *v1beta1.ElasticTrainingJob, now time.Time) Figure {
 	if seconds := j.Status.WaitSeconds; seconds != nil {
 		return Figure{Label: "Waited", Value: lasting(time.Duration(*seconds) * time.Second), Note: "until it first ran"}
 	}
@@ -109,7 +109,7 @@ func waitFigure(j *v1alpha1.ElasticTrainingJob, now time.Time) Figure {
 const mostNotes = 24
 
 // jobNotes say what else matters: conditions that differ from the main one, room that comes, checkpoints, losses, nodes.
-func jobNotes(j *v1alpha1.ElasticTrainingJob, s *Sight, now time.Time) []string {
+func jobNotes(j *v1beta1.ElasticTrainingJob, s *Sight, now time.Time) []string {
 	st := &j.Status
 	var notes []string
 	for _, c := range st.Conditions {

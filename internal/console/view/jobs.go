@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Jobs is the list of trainings.
@@ -52,7 +52,7 @@ func NewJobs(m *Model, s *Sight, show string, page int, now time.Time) Jobs {
 			Label: one.name, Path: Root + "jobs?show=" + url.QueryEscape(one.name), Chosen: one.name == chosen.name,
 		})
 	}
-	var mine []*v1alpha1.ElasticTrainingJob
+	var mine []*v1beta1.ElasticTrainingJob
 	for _, j := range m.Jobs {
 		switch {
 		case !s.SeesJobs(j.Namespace):

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Merges is the line of merges of a pool.
@@ -40,7 +40,7 @@ type MergeRow struct {
 
 // NewMerges makes the page of a pool; of the first by name if there is none of this name. Pages count from 1.
 func NewMerges(m *Model, s *Sight, pool string, page int, now time.Time) Merges {
-	pools := map[string][]*v1alpha1.MergeJob{}
+	pools := map[string][]*v1beta1.MergeJob{}
 	for _, j := range m.Merges {
 		name := cmp.Or(j.Status.Pool, j.Spec.Pool, "tideline-merge")
 		pools[name] = append(pools[name], j)
@@ -58,7 +58,7 @@ func NewMerges(m *Model, s *Sight, pool string, page int, now time.Time) Merges 
 			Label: nameText(name), Path: Root + "merges?pool=" + url.QueryEscape(name), Chosen: name == pool,
 		})
 	}
-	var mine []*v1alpha1.MergeJob
+	var mine []*v1beta1.MergeJob
 	running, waits, late := 0, 0, 0
 	for _, j := range pools[pool] {
 		running += count1(j.Status.Run != nil && j.Status.Run.RunTime != nil)
@@ -96,8 +96,8 @@ func count1(is bool) int {
 }
 
 // compareMerges puts those that run first, then the line by place, then those that are due next.
-func compareMerges(a, b *v1alpha1.MergeJob) int {
-	rank := func(j *v1alpha1.MergeJob) int {
+func compareMerges(a, b *v1beta1.MergeJob) int {
+	rank := func(j *v1beta1.MergeJob) int {
 		switch {
 		case j.Status.Run != nil && j.Status.Run.RunTime != nil:
 			return 0
@@ -119,7 +119,7 @@ func compareMerges(a, b *v1alpha1.MergeJob) int {
 }
 
 // ageOf is how old a full model is, and at which age it is merged again; 0 for none.
-func ageOf(j *v1alpha1.MergeJob, now time.Time) (age, interval time.Duration, known bool) {
+func ageOf(j *v1beta1.MergeJob, now time.Time) (age, interval time.Duration, known bool) {
 	if i := j.Spec.Schedule; i != nil && i.Interval != nil {
 		interval = i.Interval.Duration
 	}
@@ -130,12 +130,12 @@ func ageOf(j *v1alpha1.MergeJob, now time.Time) (age, interval time.Duration, kn
 }
 
 // isLate is true for a model that is older than the age at which it is merged again.
-func isLate(j *v1alpha1.MergeJob, now time.Time) bool {
+func isLate(j *v1beta1.MergeJob, now time.Time) bool {
 	age, interval, known := ageOf(j, now)
 	return known && interval > 0 && age > interval
 }
 
-func mergeRow(j *v1alpha1.MergeJob, s *Sight, now time.Time) MergeRow {
+func mergeRow(j *v1beta1.MergeJob, s *Sight, now time.Time) MergeRow {
 	st := &j.Status
 	row := MergeRow{
 		Namespace: nameText(j.Namespace), Name: nameText(j.Name), Model: nameText(cmp.Or(st.Model, j.Spec.Model, j.Name)),

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Model is the cluster as it was at one moment. Its objects are those of the caches: they are read and never changed.
 type Model struct {
-	Jobs     []*v1alpha1.ElasticTrainingJob
-	Merges   []*v1alpha1.MergeJob
-	Profiles []*v1alpha1.ResourceQuotaProfile
+	Jobs     []*v1beta1.ElasticTrainingJob
+	Merges   []*v1beta1.MergeJob
+	Profiles []*v1beta1.ResourceQuotaProfile
 	Nodes    []Node
 }
 
@@ -90,11 +90,11 @@ const (
 )
 
 // standingOf is a job's standing. A job that was stopped waits too: for its user, or for room.
-func standingOf(j *v1alpha1.ElasticTrainingJob) standing {
+func standingOf(j *v1beta1.ElasticTrainingJob) standing {
 	switch j.Status.Phase {
-	case v1alpha1.PhaseRunning:
+	case v1beta1.PhaseRunning:
 		return running
-	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed:
+	case v1beta1.PhaseSucceeded, v1beta1.PhaseFailed:
 		return ended
 	default:
 		return waiting
@@ -102,9 +102,9 @@ func standingOf(j *v1alpha1.ElasticTrainingJob) standing {
 }
 
 // sinceOf is since when a job has been as it is: since the last change of its conditions, or its creation.
-func sinceOf(j *v1alpha1.ElasticTrainingJob) time.Time {
+func sinceOf(j *v1beta1.ElasticTrainingJob) time.Time {
 	for _, kind := range []string{
-		v1alpha1.ConditionFailed, v1alpha1.ConditionSucceeded, v1alpha1.ConditionSuspended, v1alpha1.ConditionReady,
+		v1beta1.ConditionFailed, v1beta1.ConditionSucceeded, v1beta1.ConditionSuspended, v1beta1.ConditionReady,
 	} {
 		if c := meta.FindStatusCondition(j.Status.Conditions, kind); c != nil {
 			return c.LastTransitionTime.Time
@@ -115,8 +115,8 @@ func sinceOf(j *v1alpha1.ElasticTrainingJob) time.Time {
 
 // sortJobs puts those that wait first, by queue and place; then those that run, the largest first; then those that ended, the
 // last first. It changes only the order of the slice.
-func sortJobs(jobs []*v1alpha1.ElasticTrainingJob) {
-	slices.SortFunc(jobs, func(a, b *v1alpha1.ElasticTrainingJob) int {
+func sortJobs(jobs []*v1beta1.ElasticTrainingJob) {
+	slices.SortFunc(jobs, func(a, b *v1beta1.ElasticTrainingJob) int {
 		s := standingOf(a)
 		if order := cmp.Compare(s, standingOf(b)); order != 0 {
 			return order
@@ -135,7 +135,7 @@ func sortJobs(jobs []*v1alpha1.ElasticTrainingJob) {
 	})
 }
 
-func endOf(j *v1alpha1.ElasticTrainingJob) time.Time {
+func endOf(j *v1beta1.ElasticTrainingJob) time.Time {
 	if t := j.Status.CompletionTime; t != nil {
 		return t.Time
 	}

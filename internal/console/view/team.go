@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
@@ -37,7 +37,7 @@ type Limit struct{ What, Limit, Note string }
 const mostOver = 64
 
 // FindTeam finds a team that the reader may see.
-func (m *Model) FindTeam(s *Sight, name string) *v1alpha1.ResourceQuotaProfile {
+func (m *Model) FindTeam(s *Sight, name string) *v1beta1.ResourceQuotaProfile {
 	if !s.Profiles {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (m *Model) FindTeam(s *Sight, name string) *v1alpha1.ResourceQuotaProfile {
 }
 
 // NewTeam makes a team's page, with the trainings that the reader may see. Pages of them count from 1.
-func NewTeam(p *v1alpha1.ResourceQuotaProfile, m *Model, s *Sight, cfg *config.Configuration, page int, now time.Time) Team {
+func NewTeam(p *v1beta1.ResourceQuotaProfile, m *Model, s *Sight, cfg *config.Configuration, page int, now time.Time) Team {
 	st := &p.Status
 	t := Team{Row: teamRow(p, cfg), Message: s.told(st.Message)}
 	t.Figures = []Figure{
@@ -101,14 +101,14 @@ func NewTeam(p *v1alpha1.ResourceQuotaProfile, m *Model, s *Sight, cfg *config.C
 }
 
 // addLimits lists caps and budgets with who has used them up.
-func (t *Team) addLimits(p *v1alpha1.ResourceQuotaProfile) {
+func (t *Team) addLimits(p *v1beta1.ResourceQuotaProfile) {
 	caps := p.Spec.Caps
 	if caps == nil {
 		return
 	}
 	for _, of := range []struct {
 		whose string
-		caps  []v1alpha1.ResourceCap
+		caps  []v1beta1.ResourceCap
 	}{{"one user", caps.PerUser}, {"one training", caps.PerJob}} {
 		for i := range of.caps {
 			c := &of.caps[i]
@@ -123,7 +123,7 @@ func (t *Team) addLimits(p *v1alpha1.ResourceQuotaProfile) {
 		b := &caps.AcceleratorHours[i]
 		limit := Limit{
 			What: "accelerator hours of one user in " + text.FormatDuration(b.Window.Duration), Limit: strconv.Itoa(int(b.PerUser)),
-			Note: "then: " + nameText(string(cmp.Or(b.OnExceeded, v1alpha1.ExceededQueue))),
+			Note: "then: " + nameText(string(cmp.Or(b.OnExceeded, v1beta1.ExceededQueue))),
 		}
 		t.Budgets = append(t.Budgets, limit)
 	}
@@ -140,7 +140,7 @@ func (t *Team) addLimits(p *v1alpha1.ResourceQuotaProfile) {
 
 // addJobs lists the team's trainings.
 func (t *Team) addJobs(team string, m *Model, s *Sight, page int, now time.Time) {
-	var mine []*v1alpha1.ElasticTrainingJob
+	var mine []*v1beta1.ElasticTrainingJob
 	for _, j := range m.Jobs {
 		switch {
 		case j.Status.Profile != team:

@@ -8,22 +8,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
-func jobIn(phase v1alpha1.JobPhase, namespace, name string, place int32, accelerators int64) *v1alpha1.ElasticTrainingJob {
-	j := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+func jobIn(phase v1beta1.JobPhase, namespace, name string, place int32, accelerators int64) *v1beta1.ElasticTrainingJob {
+	j := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	j.Status.Phase, j.Status.Place, j.Status.Accelerators = phase, place, accelerators
 	return j
 }
 
 func TestWhoWaitsComesFirstByPlace(t *testing.T) {
 	g := NewWithT(t)
-	m := &Model{Jobs: []*v1alpha1.ElasticTrainingJob{
-		jobIn(v1alpha1.PhaseSucceeded, "a", "over", 0, 0), jobIn(v1alpha1.PhaseRunning, "a", "small", 0, 1),
-		jobIn(v1alpha1.PhaseRunning, "a", "large", 0, 9), jobIn(v1alpha1.PhasePending, "a", "unplaced", 0, 0),
-		jobIn(v1alpha1.PhasePending, "a", "second", 2, 0), jobIn("", "a", "first", 1, 0),
-		jobIn(v1alpha1.PhasePending, "b", "other", 1, 0),
+	m := &Model{Jobs: []*v1beta1.ElasticTrainingJob{
+		jobIn(v1beta1.PhaseSucceeded, "a", "over", 0, 0), jobIn(v1beta1.PhaseRunning, "a", "small", 0, 1),
+		jobIn(v1beta1.PhaseRunning, "a", "large", 0, 9), jobIn(v1beta1.PhasePending, "a", "unplaced", 0, 0),
+		jobIn(v1beta1.PhasePending, "a", "second", 2, 0), jobIn("", "a", "first", 1, 0),
+		jobIn(v1beta1.PhasePending, "b", "other", 1, 0),
 	}}
 	list := NewJobs(m, &Sight{Jobs: map[string]bool{"a": true}}, "", -5, time.Now())
 	var names []string
@@ -71,22 +71,22 @@ func TestNodesAreDrawnWithWords(t *testing.T) {
 func TestMergesAreInTheirLine(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
-	merge := func(name string, place int32, age time.Duration) *v1alpha1.MergeJob {
-		m := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "mine", Name: name}}
-		m.Spec.Schedule = &v1alpha1.MergeSchedule{Interval: &metav1.Duration{Duration: 10 * time.Hour}}
-		m.Status.LastFull = &v1alpha1.FullModel{Time: metav1.NewTime(now.Add(-age))}
+	merge := func(name string, place int32, age time.Duration) *v1beta1.MergeJob {
+		m := &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "mine", Name: name}}
+		m.Spec.Schedule = &v1beta1.MergeSchedule{Interval: &metav1.Duration{Duration: 10 * time.Hour}}
+		m.Status.LastFull = &v1beta1.FullModel{Time: metav1.NewTime(now.Add(-age))}
 		if place > 0 {
 			m.Status.Position = &place
 		}
 		return m
 	}
 	runs := merge("runs", 0, time.Hour)
-	runs.Status.Run = &v1alpha1.MergeRun{RunTime: &metav1.Time{Time: now}}
+	runs.Status.Run = &v1beta1.MergeRun{RunTime: &metav1.Time{Time: now}}
 	due := merge("due", 0, 9*time.Hour)
 	due.Status.DueTime = &metav1.Time{Time: now.Add(time.Hour)}
 	hidden, other := merge("hidden", 1, 20*time.Hour), merge("other", 0, 0)
 	hidden.Namespace, other.Status.Pool = "theirs", "night"
-	m := &Model{Merges: []*v1alpha1.MergeJob{
+	m := &Model{Merges: []*v1beta1.MergeJob{
 		merge("fresh", 0, 0), due, merge("second", 3, 11*time.Hour), merge("first", 2, 0), runs, hidden, other,
 	}}
 	page := NewMerges(m, &Sight{Merges: map[string]bool{"mine": true}}, "tideline-merge", 1, now)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost/delivery"
 	"github.com/tideline-io/tideline/internal/platform/schedule"
 )
@@ -71,13 +71,13 @@ func (d *MailsDecision) whyUnfinished() (reason, message string) {
 	}
 	switch {
 	case d.Problem != "":
-		return v1alpha1.ReasonInvalidMailServer, d.Problem
+		return v1beta1.ReasonInvalidMailServer, d.Problem
 	case len(d.Send) > 0:
-		return v1alpha1.ReasonMailing, fmt.Sprintf("%d are being sent.", len(d.Send))
+		return v1beta1.ReasonMailing, fmt.Sprintf("%d are being sent.", len(d.Send))
 	case len(d.Held) > 0:
-		return v1alpha1.ReasonInvalidMailServer, asSentence(d.Held[0].Error) + retry
+		return v1beta1.ReasonInvalidMailServer, asSentence(d.Held[0].Error) + retry
 	case len(d.Waiting) > 0:
-		return v1alpha1.ReasonMailServerUnavailable, asSentence(d.Waiting[0].Error) + retry
+		return v1beta1.ReasonMailServerUnavailable, asSentence(d.Waiting[0].Error) + retry
 	}
 	return "", ""
 }
@@ -91,7 +91,7 @@ func asSentence(said string) string {
 
 // MailedUntil is until when a report is mailed: until the next one is due. For a report that a user asked for, whose period
 // may be long over, that counts from when it was made. It is zero for no end.
-func MailedUntil(spec *v1alpha1.CostReportSpec, k *Kept) time.Time {
+func MailedUntil(spec *v1beta1.CostReportSpec, k *Kept) time.Time {
 	line, err := schedule.Parse(spec.Schedule, spec.TimeZone)
 	if err != nil {
 		return time.Time{}

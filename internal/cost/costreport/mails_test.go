@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost/delivery"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
@@ -92,7 +92,7 @@ func TestWhatAReportSaysOfMails(t *testing.T) {
 
 func TestMailsOfASuspendedReportAreTriedAgain(t *testing.T) {
 	g := NewWithT(t)
-	r := weekly(func(r *v1alpha1.CostReport) { r.Spec.Suspend = true })
+	r := weekly(func(r *v1beta1.CostReport) { r.Spec.Suspend = true })
 	o := Observed{Report: r, Kept: []Kept{kept("09 09:00", 1)}, Mails: mailsOf(ledger.DeliveryDeferred)}
 	g.Expect(planned(o, at("09 10:00")).Again).To(BeTemporally("==", at("09 10:01")))
 	g.Expect(planned(o, at("09 10:01")).Mails.Begin).To(BeTrue())
@@ -104,11 +104,11 @@ func TestWhatIsWrongInTheDirectoryIsTold(t *testing.T) {
 	o := Observed{Report: weekly(), Kept: []Kept{kept("09 09:00", 1)}}
 	said := func() *metav1.Condition {
 		o.Report.Status = planned(o, at("10 00:00")).Status
-		return meta.FindStatusCondition(o.Report.Status.Conditions, v1alpha1.ConditionDirectoryFaulty)
+		return meta.FindStatusCondition(o.Report.Status.Conditions, v1beta1.ConditionDirectoryFaulty)
 	}
 	g.Expect(said()).To(BeNil())
 	o.Directory = []string{`user "me": leader "me" is that user`, `user "one": mail "x" is no address`}
-	g.Expect(said()).To(HaveValue(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonEntriesLeftOut),
+	g.Expect(said()).To(HaveValue(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1beta1.ReasonEntriesLeftOut),
 		HaveField("Message", `Tideline goes on without these entries of the directory: user "me": leader "me" is that user; `+
 			`user "one": mail "x" is no address.`))))
 	was := said()
@@ -127,11 +127,11 @@ func TestUnknownMails(t *testing.T) {
 	o.Mails = mailsOf(ledger.DeliverySent, ledger.DeliverySent, ledger.DeliveryRefused)
 	o.Mails.Missing = 1
 	o.Report.Status, o.Mails, o.MailUnknown = planned(o, at("10 00:00")).Status, nil, true
-	o.Obstacle = &Obstacle{Reason: v1alpha1.ReasonInvalidDirectory, Message: "There is none.", Stalled: true}
+	o.Obstacle = &Obstacle{Reason: v1beta1.ReasonInvalidDirectory, Message: "There is none.", Stalled: true}
 	st := planned(o, at("10 01:00")).Status
-	g.Expect(st.Reason).To(Equal(v1alpha1.ReasonInvalidDirectory))
+	g.Expect(st.Reason).To(Equal(v1beta1.ReasonInvalidDirectory))
 	g.Expect([]any{st.Mailed, st.NotInDirectory, st.Refused}).To(Equal([]any{"2/3", int32(1), []string{"c@example.com (refused)"}}))
-	g.Expect(st.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionMailed), HaveField("Reason", "SomeRefused"))))
+	g.Expect(st.Conditions).To(ContainElement(And(HaveField("Type", v1beta1.ConditionMailed), HaveField("Reason", "SomeRefused"))))
 }
 
 func TestUntilWhenAReportIsMailed(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/platform/schedule"
 )
@@ -18,7 +18,7 @@ const mostMissed = 60
 
 // Observed is what there is of a CostReport.
 type Observed struct {
-	Report *v1alpha1.CostReport
+	Report *v1beta1.CostReport
 	// Invalid says what admission would have refused; empty for nothing.
 	Invalid string
 	// Obstacle is why no report can be made now; nil for none.
@@ -59,7 +59,7 @@ type Kept struct {
 	MadeAt time.Time
 	// Asked says that the annotation asked for it.
 	Asked   bool
-	Summary v1alpha1.ReportSummary
+	Summary v1beta1.ReportSummary
 }
 
 // Decision is what to do about a CostReport. Nothing is done before the written status announces it. To make a report or to
@@ -78,7 +78,7 @@ type Decision struct {
 	// Mails is what becomes of the mails of the last report; nil where it has no recipients, or they are unknown.
 	Mails *MailsDecision
 	// Status to be written.
-	Status v1alpha1.CostReportStatus
+	Status v1beta1.CostReportStatus
 	// Again is when to look again; zero for not before something changes.
 	Again time.Time
 }
@@ -109,9 +109,9 @@ func Plan(o Observed, now time.Time) Decision {
 	p.d.Status.ObservedGeneration = o.Report.Generation
 	p.obstacle = o.Obstacle
 	if o.Invalid != "" {
-		p.obstacle = &Obstacle{Reason: v1alpha1.ReasonInvalidSpec, Message: o.Invalid, Stalled: true}
+		p.obstacle = &Obstacle{Reason: v1beta1.ReasonInvalidSpec, Message: o.Invalid, Stalled: true}
 	} else if line, err := schedule.Parse(p.spec.Schedule, p.spec.TimeZone); err != nil {
-		p.obstacle = &Obstacle{Reason: v1alpha1.ReasonInvalidSchedule, Message: "spec.schedule: " + err.Error() + ".", Stalled: true}
+		p.obstacle = &Obstacle{Reason: v1beta1.ReasonInvalidSchedule, Message: "spec.schedule: " + err.Error() + ".", Stalled: true}
 	} else {
 		p.line, p.valid = line, true
 	}
@@ -133,7 +133,7 @@ func (p *planner) isTold() bool {
 	if p.d.Make != nil && told.Message != wanted.Message {
 		return false
 	}
-	for _, st := range []*v1alpha1.CostReportStatus{told, wanted} {
+	for _, st := range []*v1beta1.CostReportStatus{told, wanted} {
 		st.Message = ""
 		for i := range st.Conditions {
 			st.Conditions[i].Message = ""
@@ -168,7 +168,7 @@ func (p *planner) announceWork() {
 
 type planner struct {
 	o        Observed
-	spec     *v1alpha1.CostReportSpec
+	spec     *v1beta1.CostReportSpec
 	now      time.Time
 	line     schedule.Schedule
 	valid    bool
@@ -244,7 +244,7 @@ func (p *planner) wakeAt(at time.Time) {
 
 // IsOutdated tells whether a report is no longer the last one, because the ledger is an older copy than the status. Such a
 // report is not mailed.
-func IsOutdated(r *v1alpha1.CostReport, to time.Time) bool {
+func IsOutdated(r *v1beta1.CostReport, to time.Time) bool {
 	return r.Status.Last != nil && to.Before(r.Status.Last.To.Time)
 }
 
@@ -315,7 +315,7 @@ func (p *planner) keptLimit() int32 {
 // takeRequest records the request of the annotation, and returns that report once for each value; nil for none. The status
 // has its revision before it is made, so that an operator that was killed meanwhile makes it once.
 func (p *planner) takeRequest() *Making {
-	st, value := &p.d.Status, p.o.Report.Annotations[v1alpha1.AnnotationReportUntil]
+	st, value := &p.d.Status, p.o.Report.Annotations[v1beta1.AnnotationReportUntil]
 	to, err := time.Parse(time.RFC3339, value)
 	if err != nil || to.After(p.now) {
 		st.AskedUntil, st.AskedRevision = "", 0

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
@@ -25,10 +25,10 @@ func at(text string) time.Time {
 }
 
 // weekly is a report that was created on Wednesday the 4th.
-func weekly(change ...func(*v1alpha1.CostReport)) *v1alpha1.CostReport {
-	r := &v1alpha1.CostReport{
+func weekly(change ...func(*v1beta1.CostReport)) *v1beta1.CostReport {
+	r := &v1beta1.CostReport{
 		ObjectMeta: metav1.ObjectMeta{Name: "weekly", UID: "u", Generation: 3, CreationTimestamp: metav1.NewTime(at("04 12:00"))},
-		Spec: v1alpha1.CostReportSpec{
+		Spec: v1beta1.CostReportSpec{
 			Schedule: "0 9 * * 1", TimeZone: "UTC", Window: &metav1.Duration{Duration: 168 * time.Hour},
 			HistoryLimit: ptr.To[int32](2),
 		},
@@ -40,7 +40,7 @@ func weekly(change ...func(*v1alpha1.CostReport)) *v1alpha1.CostReport {
 }
 
 func kept(to string, revision int32) Kept {
-	return Kept{From: at(to).AddDate(0, 0, -7), To: at(to), Revision: revision, Summary: v1alpha1.ReportSummary{
+	return Kept{From: at(to).AddDate(0, 0, -7), To: at(to), Revision: revision, Summary: v1beta1.ReportSummary{
 		From: metav1.NewTime(at(to).AddDate(0, 0, -7)), To: metav1.NewTime(at(to)), Revision: revision, Total: "12.00 EUR",
 		Waste: "3.00 EUR", Recoverable: "1.00 EUR",
 	}}
@@ -52,9 +52,9 @@ func askedFor(to string) Kept {
 	return k
 }
 
-func asks(until string) func(*v1alpha1.CostReport) {
-	return func(r *v1alpha1.CostReport) {
-		r.Annotations = map[string]string{v1alpha1.AnnotationReportUntil: until}
+func asks(until string) func(*v1beta1.CostReport) {
+	return func(r *v1beta1.CostReport) {
+		r.Annotations = map[string]string{v1beta1.AnnotationReportUntil: until}
 	}
 }
 
@@ -74,7 +74,7 @@ func planned(o Observed, now time.Time) Decision {
 
 func TestWhichReportIsDue(t *testing.T) {
 	for name, c := range map[string]struct {
-		report *v1alpha1.CostReport
+		report *v1beta1.CostReport
 		kept   []Kept
 		now    string
 		// to is when the period ends that is to be made; empty for none.
@@ -89,13 +89,13 @@ func TestWhichReportIsDue(t *testing.T) {
 		"two were, of two kept": {weekly(), nil, "17 10:00", "09 09:00", 1, "23 09:00"},
 		"three were, of two":    {weekly(), nil, "24 10:00", "16 09:00", 1, "30 09:00"},
 		"one was missed, and a later one asked for": {weekly(), []Kept{askedFor("11 09:00")}, "12 10:00", "09 09:00", 1, "16 09:00"},
-		"suspended":              {weekly(func(r *v1alpha1.CostReport) { r.Spec.Suspend = true }), nil, "17 10:00", "", 0, ""},
+		"suspended":              {weekly(func(r *v1beta1.CostReport) { r.Spec.Suspend = true }), nil, "17 10:00", "", 0, ""},
 		"the clock was set back": {weekly(), []Kept{kept("16 09:00", 1)}, "10 10:00", "", 0, "16 09:00"},
 		"asked for":              {weekly(asks("2026-11-05T00:00:00Z")), nil, "05 10:00", "05 00:00", 1, "09 09:00"},
 		"asked for anew": {
 			weekly(asks("2026-11-09T09:00:00Z")), []Kept{kept("09 09:00", 1), kept("09 09:00", 2)}, "09 10:00", "09 09:00", 3, "16 09:00",
 		},
-		"asked for and made": {weekly(asks("2026-11-05T00:00:00Z"), func(r *v1alpha1.CostReport) {
+		"asked for and made": {weekly(asks("2026-11-05T00:00:00Z"), func(r *v1beta1.CostReport) {
 			r.Status.AskedUntil, r.Status.AskedRevision = "2026-11-05T00:00:00Z", 1
 		}), []Kept{askedFor("05 00:00")}, "05 10:00", "", 0, "09 09:00"},
 		"asked for of what is to come": {weekly(asks("2026-11-06T00:00:00Z")), nil, "05 10:00", "", 0, "06 00:00"},
@@ -136,9 +136,9 @@ func TestAReportWaitsForItsEndToBeRecorded(t *testing.T) {
 
 // An alert is about when the earliest report is due that is not made.
 func TestSinceWhenAReportIsDue(t *testing.T) {
-	down := &Obstacle{Reason: v1alpha1.ReasonInvalidPriceList}
-	lastWas := func(to string) func(*v1alpha1.CostReport) {
-		return func(r *v1alpha1.CostReport) { r.Status.Last = &v1alpha1.ReportSummary{To: metav1.NewTime(at(to))} }
+	down := &Obstacle{Reason: v1beta1.ReasonInvalidPriceList}
+	lastWas := func(to string) func(*v1beta1.CostReport) {
+		return func(r *v1beta1.CostReport) { r.Status.Last = &v1beta1.ReportSummary{To: metav1.NewTime(at(to))} }
 	}
 	for name, c := range map[string]struct {
 		o    Observed
@@ -147,8 +147,8 @@ func TestSinceWhenAReportIsDue(t *testing.T) {
 		"made":               {Observed{Report: weekly(), Kept: []Kept{kept("09 09:00", 1)}}, "16 09:00"},
 		"being made":         {Observed{Report: weekly()}, "09 09:00"},
 		"waiting":            {Observed{Report: weekly(), Obstacle: &Obstacle{Stalled: true}}, "09 09:00"},
-		"suspended":          {Observed{Report: weekly(func(r *v1alpha1.CostReport) { r.Spec.Suspend = true })}, ""},
-		"no such schedule":   {Observed{Report: weekly(func(r *v1alpha1.CostReport) { r.Spec.Schedule = "daily" })}, ""},
+		"suspended":          {Observed{Report: weekly(func(r *v1beta1.CostReport) { r.Spec.Suspend = true })}, ""},
+		"no such schedule":   {Observed{Report: weekly(func(r *v1beta1.CostReport) { r.Spec.Schedule = "daily" })}, ""},
 		"no ledger":          {Observed{Report: weekly(), Obstacle: down, Unknown: true}, "09 09:00"},
 		"no ledger, made":    {Observed{Report: weekly(lastWas("09 09:00")), Obstacle: down, Unknown: true}, "16 09:00"},
 		"no ledger, before":  {Observed{Report: weekly(lastWas("02 09:00")), Obstacle: down, Unknown: true}, "09 09:00"},
@@ -169,7 +169,7 @@ func TestSinceWhenAReportIsDue(t *testing.T) {
 // Behaviour 5 of the design: a week in which a clock is changed.
 func TestBehaviour5WeeksInWhichAClockIsChanged(t *testing.T) {
 	g := NewWithT(t)
-	r := weekly(func(r *v1alpha1.CostReport) {
+	r := weekly(func(r *v1beta1.CostReport) {
 		r.Spec.TimeZone = "Europe/Berlin"
 		r.CreationTimestamp = metav1.NewTime(time.Date(2026, time.October, 20, 0, 0, 0, 0, time.UTC))
 		r.Spec.HistoryLimit = ptr.To[int32](12)
@@ -192,7 +192,7 @@ func TestClockThatIsSetMakesNothingTwice(t *testing.T) {
 	c := rand.New(rand.NewPCG(seed, 0))
 	for range 300 {
 		g := NewWithT(t)
-		r := weekly(func(r *v1alpha1.CostReport) { r.Spec.HistoryLimit = ptr.To[int32](52) })
+		r := weekly(func(r *v1beta1.CostReport) { r.Spec.HistoryLimit = ptr.To[int32](52) })
 		now, latest, made := at("04 12:00"), at("04 12:00"), map[int64]int{}
 		var all []Kept
 		for range 20 {
@@ -229,7 +229,7 @@ func TestEachDueReportIsMadeOnce(t *testing.T) {
 	c := rand.New(rand.NewPCG(seed, 0))
 	for range 300 {
 		g := NewWithT(t)
-		r := weekly(func(r *v1alpha1.CostReport) {
+		r := weekly(func(r *v1beta1.CostReport) {
 			r.Spec.HistoryLimit = ptr.To(1 + c.Int32N(20))
 			r.Spec.Schedule = []string{"0 9 * * 1", "@daily", "30 */7 * * *", "0 0 31 * *"}[c.IntN(4)]
 			r.Spec.TimeZone = []string{"UTC", "Europe/Berlin", "Asia/Shanghai", "America/New_York"}[c.IntN(4)]
@@ -271,7 +271,7 @@ func slicesAfter(all []Kept, before time.Time) []Kept {
 }
 
 func TestWhatAReportSaysOfItself(t *testing.T) {
-	missing := &Obstacle{Reason: v1alpha1.ReasonPriceListNotFound, Message: "There is no ConfigMap prices.", Stalled: true}
+	missing := &Obstacle{Reason: v1beta1.ReasonPriceListNotFound, Message: "There is no ConfigMap prices.", Stalled: true}
 	unused := kept("09 09:00", 1)
 	unused.Summary.Waste, unused.Summary.Recoverable = "", ""
 	for name, c := range map[string]struct {
@@ -296,11 +296,11 @@ func TestWhatAReportSaysOfItself(t *testing.T) {
 				"\"<now>\": write a time in the past, for example 2026-11-16T09:00:00Z.", "True", ""},
 		"an obstacle": {Observed{Report: weekly(), Obstacle: missing}, "PriceListNotFound", "There is no ConfigMap prices. The " +
 			"report that was due at 2026-11-09T09:00:00Z waits for that.", "False", "Stalled"},
-		"a schedule that is none": {Observed{Report: weekly(func(r *v1alpha1.CostReport) { r.Spec.TimeZone = "Mars" })},
+		"a schedule that is none": {Observed{Report: weekly(func(r *v1beta1.CostReport) { r.Spec.TimeZone = "Mars" })},
 			"InvalidSchedule", `spec.schedule: time zone "Mars" is not known: name one of the IANA database, as in Europe/Berlin.`,
 			"False", "Stalled"},
 		"refused by admission": {Observed{Report: weekly(), Invalid: "spec.top"}, "InvalidSpec", "spec.top", "False", "Stalled"},
-		"suspended": {Observed{Report: weekly(func(r *v1alpha1.CostReport) { r.Spec.Suspend = true }), Obstacle: missing}, "Suspended",
+		"suspended": {Observed{Report: weekly(func(r *v1beta1.CostReport) { r.Spec.Suspend = true }), Obstacle: missing}, "Suspended",
 			"Tideline makes no report while spec.suspend is true. Reports that were due meanwhile are made afterwards.", "True",
 			"Suspended"},
 	} {
@@ -333,7 +333,7 @@ func TestWhatPassesByItselfIsNotSaid(t *testing.T) {
 	o.Obstacle = soon
 	g.Expect(planned(o, now)).To(Equal(made), "nothing waits for it")
 
-	for _, waits := range []*v1alpha1.CostReport{weekly(), weekly(asks("2026-11-05T00:00:00Z"))} {
+	for _, waits := range []*v1beta1.CostReport{weekly(), weekly(asks("2026-11-05T00:00:00Z"))} {
 		d, undisturbed := planned(Observed{Report: waits, Obstacle: soon}, now), planned(Observed{Report: waits}, now)
 		g.Expect(undisturbed.Make).NotTo(BeNil())
 		g.Expect(d.Make).To(BeNil(), "it waits")
@@ -381,7 +381,7 @@ func TestWordsThatChangeHoldNothingUp(t *testing.T) {
 	now := at("24 10:00")
 	o := Observed{
 		Report: weekly(), Kept: []Kept{kept("16 09:00", 1), kept("23 09:00", 1)}, Recorded: now,
-		Mails: mailsOf("", ledger.DeliverySent), Obstacle: &Obstacle{Reason: v1alpha1.ReasonInvalidPriceList},
+		Mails: mailsOf("", ledger.DeliverySent), Obstacle: &Obstacle{Reason: v1beta1.ReasonInvalidPriceList},
 	}
 	o.Mails.Round.Next = at("30 09:00")
 	for _, port := range []string{"4001", "4002", "4003"} {
@@ -436,7 +436,7 @@ func TestALedgerThatIsLost(t *testing.T) {
 		g.Expect(d.Status.Last).To(Equal(r.Status.Last))
 		g.Expect(d.Status.Mailed).To(Equal("3/3"))
 		g.Expect(d.Status.Message).To(ContainSubstring("The ledger no longer has that report. The next report is due at"))
-		said := &v1alpha1.CostReport{ObjectMeta: r.ObjectMeta, Spec: r.Spec, Status: d.Status}
+		said := &v1beta1.CostReport{ObjectMeta: r.ObjectMeta, Spec: r.Spec, Status: d.Status}
 		g.Expect(planned(Observed{Report: said, Kept: has}, now)).To(Equal(d), "it stays so")
 		next := planned(Observed{Report: r, Kept: has, Recorded: at("23 09:00")}, at("23 09:00"))
 		g.Expect(next.Make).NotTo(BeNil())
@@ -444,10 +444,10 @@ func TestALedgerThatIsLost(t *testing.T) {
 	}
 	g.Expect(IsOutdated(r, at("09 09:00"))).To(BeTrue())
 	g.Expect(IsOutdated(r, at("16 09:00"))).To(BeFalse())
-	r.Annotations[v1alpha1.AnnotationReportUntil] = "2026-11-06T00:00:00Z"
+	r.Annotations[v1beta1.AnnotationReportUntil] = "2026-11-06T00:00:00Z"
 	g.Expect(planned(Observed{Report: r}, now).Make).NotTo(BeNil(), "what somebody asks for now is made")
-	r.Annotations[v1alpha1.AnnotationReportUntil] = "2026-11-05T00:00:00Z"
-	r.Status.Reason = v1alpha1.ReasonReportDue
+	r.Annotations[v1beta1.AnnotationReportUntil] = "2026-11-05T00:00:00Z"
+	r.Status.Reason = v1beta1.ReasonReportDue
 	r.Status.Message = "Tideline is making the report from 2026-11-16T09:00:00Z to 2026-11-23T09:00:00Z."
 	g.Expect(planned(Observed{Report: r, Recorded: at("23 09:00")}, at("23 09:00")).Make.Period.To).
 		To(BeTemporally("==", at("23 09:00")), "while another is made, what was made for the one who asked is not")
@@ -457,8 +457,8 @@ func TestVolatileLedgerIsOnReports(t *testing.T) {
 	g := NewWithT(t)
 	o := Observed{Report: weekly(), LedgerVolatile: "The ledger is in an emptyDir."}
 	d := planned(o, at("10 00:00"))
-	g.Expect(d.Status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionLedgerVolatile),
+	g.Expect(d.Status.Conditions).To(ContainElement(And(HaveField("Type", v1beta1.ConditionLedgerVolatile),
 		HaveField("Status", metav1.ConditionTrue), HaveField("Message", HavePrefix("The ledger is in an emptyDir. Reports")))))
 	o.LedgerVolatile, o.Report.Status = "", d.Status
-	g.Expect(planned(o, at("10 00:00")).Status.Conditions).NotTo(ContainElement(HaveField("Type", v1alpha1.ConditionLedgerVolatile)))
+	g.Expect(planned(o, at("10 00:00")).Status.Conditions).NotTo(ContainElement(HaveField("Type", v1beta1.ConditionLedgerVolatile)))
 }

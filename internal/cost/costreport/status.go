@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/text"
@@ -40,7 +40,7 @@ func (p *planner) writeStatus() {
 func (p *planner) summarize() (reason, message string) {
 	switch o := p.whatHinders(); {
 	case p.spec.Suspend:
-		return v1alpha1.ReasonSuspended, "Tideline makes no report while spec.suspend is true. Reports that were due meanwhile " +
+		return v1beta1.ReasonSuspended, "Tideline makes no report while spec.suspend is true. Reports that were due meanwhile " +
 			"are made " +
 			"afterwards."
 	case o != nil && len(p.due) > 0:
@@ -48,12 +48,12 @@ func (p *planner) summarize() (reason, message string) {
 	case o != nil:
 		return o.Reason, o.Message
 	case p.making != nil:
-		return v1alpha1.ReasonReportDue, beingMade(p.making.Period)
+		return v1beta1.ReasonReportDue, beingMade(p.making.Period)
 	case p.d.Status.Last == nil:
-		return v1alpha1.ReasonReportScheduled, fmt.Sprintf("The first report is due at %s. To get one now, set annotation %s to "+
-			"the time of now or earlier.", formatTime(p.next), v1alpha1.AnnotationReportUntil)
+		return v1beta1.ReasonReportScheduled, fmt.Sprintf("The first report is due at %s. To get one now, set annotation %s to "+
+			"the time of now or earlier.", formatTime(p.next), v1beta1.AnnotationReportUntil)
 	}
-	return v1alpha1.ReasonReportMade, p.describeLast()
+	return v1beta1.ReasonReportMade, p.describeLast()
 }
 
 // whatHinders is the obstacle that keeps reports from being made; nil for none and for a suspended report.
@@ -76,7 +76,7 @@ func (p *planner) setReady(w conditions.Writer) {
 	if p.whatHinders() != nil {
 		ready = metav1.ConditionFalse
 	}
-	w.Set(v1alpha1.ConditionReady, ready, p.d.Status.Reason, p.d.Status.Message)
+	w.Set(v1beta1.ConditionReady, ready, p.d.Status.Reason, p.d.Status.Message)
 }
 
 // setReconciling is for a report that is being made, or will be without an action of a person.
@@ -84,30 +84,30 @@ func (p *planner) setReconciling(w conditions.Writer) {
 	o := p.whatHinders()
 	switch {
 	case o != nil && !o.Stalled:
-		w.Set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, o.Reason, o.Message)
+		w.Set(v1beta1.ConditionReconciling, metav1.ConditionTrue, o.Reason, o.Message)
 	case o == nil && p.making != nil:
-		w.Set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, p.d.Status.Reason, p.d.Status.Message)
+		w.Set(v1beta1.ConditionReconciling, metav1.ConditionTrue, p.d.Status.Reason, p.d.Status.Message)
 	default:
-		w.Remove(v1alpha1.ConditionReconciling)
+		w.Remove(v1beta1.ConditionReconciling)
 	}
 }
 
 // setStalled is for a report that waits until a person changes something.
 func (p *planner) setStalled(w conditions.Writer) {
 	if o := p.whatHinders(); o != nil && o.Stalled {
-		w.Set(v1alpha1.ConditionStalled, metav1.ConditionTrue, o.Reason, o.Message)
+		w.Set(v1beta1.ConditionStalled, metav1.ConditionTrue, o.Reason, o.Message)
 		return
 	}
-	w.Remove(v1alpha1.ConditionStalled)
+	w.Remove(v1beta1.ConditionStalled)
 }
 
 // setSuspended is for a report with spec.suspend.
 func (p *planner) setSuspended(w conditions.Writer) {
 	if p.spec.Suspend {
-		w.Set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, p.d.Status.Reason, p.d.Status.Message)
+		w.Set(v1beta1.ConditionSuspended, metav1.ConditionTrue, p.d.Status.Reason, p.d.Status.Message)
 		return
 	}
-	w.Remove(v1alpha1.ConditionSuspended)
+	w.Remove(v1beta1.ConditionSuspended)
 }
 
 // describeLast gives the figures of the last report and when the next one is due.
@@ -130,10 +130,10 @@ func (p *planner) describeLast() string {
 		text += ". The ledger no longer has that report"
 	}
 	text += fmt.Sprintf(". The next report is due at %s.", formatTime(p.next))
-	value := p.o.Report.Annotations[v1alpha1.AnnotationReportUntil]
+	value := p.o.Report.Annotations[v1beta1.AnnotationReportUntil]
 	if to, err := time.Parse(time.RFC3339, value); value != "" && (err != nil || to.After(p.now)) {
 		text += fmt.Sprintf(" Annotation %s is %.40q: write a time in the past, for example 2026-11-16T09:00:00Z.",
-			v1alpha1.AnnotationReportUntil, value)
+			v1beta1.AnnotationReportUntil, value)
 	}
 	return text
 }
@@ -155,7 +155,7 @@ func (p *planner) sayMails() {
 		st.Mailed, st.Refused, st.NotInDirectory = "", nil, 0
 	default:
 		st.Mailed, st.NotInDirectory = fmt.Sprintf("%d/%d", m.sent, m.of), int32(p.o.Mails.Missing)
-		st.Refused = m.refused[:min(len(m.refused), v1alpha1.ReportRefusedLimit)]
+		st.Refused = m.refused[:min(len(m.refused), v1beta1.ReportRefusedLimit)]
 	}
 }
 
@@ -166,25 +166,25 @@ func (p *planner) setMailed(w conditions.Writer) {
 	switch {
 	case !p.mailsKnown():
 	case p.o.Mails == nil:
-		w.Remove(v1alpha1.ConditionMailed)
+		w.Remove(v1beta1.ConditionMailed)
 	case m.reason != "":
-		w.Set(v1alpha1.ConditionMailed, metav1.ConditionFalse, m.reason, fmt.Sprintf("%s. %s", done, m.message))
+		w.Set(v1beta1.ConditionMailed, metav1.ConditionFalse, m.reason, fmt.Sprintf("%s. %s", done, m.message))
 	case len(m.refused) > 0:
-		w.Set(v1alpha1.ConditionMailed, metav1.ConditionFalse, v1alpha1.ReasonSomeRefused, fmt.Sprintf("%s; status.refused names %d "+
+		w.Set(v1beta1.ConditionMailed, metav1.ConditionFalse, v1beta1.ReasonSomeRefused, fmt.Sprintf("%s; status.refused names %d "+
 			"recipients whose server refused the mail for good, or whose delivery is uncertain. Correct the addresses.", done,
 			len(m.refused)))
 	default:
-		w.Set(v1alpha1.ConditionMailed, metav1.ConditionTrue, v1alpha1.ReasonAllMailed, done+".")
+		w.Set(v1beta1.ConditionMailed, metav1.ConditionTrue, v1beta1.ReasonAllMailed, done+".")
 	}
 }
 
 // setLedgerVolatile is for a report whose ledger goes with the operator's pod.
 func (p *planner) setLedgerVolatile(w conditions.Writer) {
 	if p.o.LedgerVolatile == "" {
-		w.Remove(v1alpha1.ConditionLedgerVolatile)
+		w.Remove(v1beta1.ConditionLedgerVolatile)
 		return
 	}
-	w.Set(v1alpha1.ConditionLedgerVolatile, metav1.ConditionTrue, v1alpha1.ReasonLostWithPod,
+	w.Set(v1beta1.ConditionLedgerVolatile, metav1.ConditionTrue, v1beta1.ReasonLostWithPod,
 		p.o.LedgerVolatile+" Reports, and what they are made from, are lost with it.")
 }
 
@@ -198,14 +198,14 @@ func (p *planner) setDirectoryFaulty(w conditions.Writer) {
 		return
 	}
 	if len(wrong) == 0 {
-		w.Remove(v1alpha1.ConditionDirectoryFaulty)
+		w.Remove(v1beta1.ConditionDirectoryFaulty)
 		return
 	}
 	more := ""
 	if n := len(wrong) - mostFaults; n > 0 {
 		wrong, more = wrong[:mostFaults], fmt.Sprintf(" There are %d more.", n)
 	}
-	w.Set(v1alpha1.ConditionDirectoryFaulty, metav1.ConditionTrue, v1alpha1.ReasonEntriesLeftOut, fmt.Sprintf(
+	w.Set(v1beta1.ConditionDirectoryFaulty, metav1.ConditionTrue, v1beta1.ReasonEntriesLeftOut, fmt.Sprintf(
 		"Tideline goes on without these entries of the directory: %s.%s", strings.Join(wrong, "; "), more))
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -86,11 +86,11 @@ func (g *gatherer) readRooms(ctx context.Context) error {
 func heldOf(h *ledger.Held) cost.Held {
 	held := cost.Held{
 		Owner: cost.Owner{Team: h.Profile, User: h.User, Namespace: h.Namespace, Kind: h.Kind, Task: h.Task},
-		Tier:  h.Tier, Surplus: h.Role == v1alpha1.PartSurplus, Model: h.Model, Resources: cost.Resources(h.Resources),
+		Tier:  h.Tier, Surplus: h.Role == v1beta1.PartSurplus, Model: h.Model, Resources: cost.Resources(h.Resources),
 		Outcome: string(h.Outcome), From: h.From, Seconds: h.PodSeconds, Uncertain: h.UncertainSeconds, Pods: h.Pods,
 	}
 	held.Role = sizing.Other
-	if h.Kind == v1alpha1.ElasticTrainingJobKind || h.Kind == v1alpha1.MergeJobKind {
+	if h.Kind == v1beta1.ElasticTrainingJobKind || h.Kind == v1beta1.MergeJobKind {
 		held.Role = sizing.Worker
 		if h.First {
 			held.Role = sizing.Master
@@ -219,7 +219,7 @@ func (g *gatherer) findBeneficiary(ctx context.Context, s *stop) (*cost.Owner, e
 		return nil, err
 	}
 	if len(told) == 0 {
-		return &cost.Owner{Namespace: namespace, Kind: v1alpha1.ElasticTrainingJobKind, Task: name}, nil
+		return &cost.Owner{Namespace: namespace, Kind: v1beta1.ElasticTrainingJobKind, Task: name}, nil
 	}
 	owner := ownerOf(&told[0])
 	return &owner, nil

@@ -7,7 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -29,7 +29,7 @@ func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
 	pod := func(name, role, user, task, run string, begin, end int) ledger.Stay {
 		return ledger.Stay{
 			Pod: ledger.Pod{
-				UID: name, Namespace: "ads", Name: name, Profile: "ads", User: user, Kind: v1alpha1.ElasticTrainingJobKind, Task: task,
+				UID: name, Namespace: "ads", Name: name, Profile: "ads", User: user, Kind: v1beta1.ElasticTrainingJobKind, Task: task,
 				Run: run, Role: role, Resources: ledger.Resources{"nvidia.com/gpu": 1000},
 			},
 			Begin: hour(begin), End: hour(end), Final: true, Outcome: ledger.Deleted,
@@ -39,7 +39,7 @@ func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
 		d := ledger.Decision{
 			ID: attempt, At: hour(when), Kind: kind, Namespace: "ads", Name: name, UID: name, Attempt: attempt,
 			Figures: map[string]string{
-				decisionlog.Object: v1alpha1.ElasticTrainingJobKind, decisionlog.Profile: "ads", decisionlog.User: user,
+				decisionlog.Object: v1beta1.ElasticTrainingJobKind, decisionlog.Profile: "ads", decisionlog.User: user,
 				decisionlog.Task: task,
 			},
 		}
@@ -55,7 +55,7 @@ func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
 	g.Expect(l.RecordEntries(t.Context(), ledger.Entries{
 		Stays: []ledger.Stay{
 			pod("ctr-7-0", "core", "alice", "ctr", "1-1", 1, 4), pod("ctr-7-1", "core", "alice", "ctr", "1-1", 1, 4),
-			pod("ctr-7-2", v1alpha1.PartSurplus, "alice", "ctr", "1-1", 3, 4), pod("launch-1-0", "core", "bob", "launch", "1-4", 4, 6),
+			pod("ctr-7-2", v1beta1.PartSurplus, "alice", "ctr", "1-1", 3, 4), pod("launch-1-0", "core", "bob", "launch", "1-4", 4, 6),
 		},
 		Decisions: []ledger.Decision{
 			stopped, orphan, decision(decisionlog.Waited, "launch-1", "bob", "launch", "1-4", 3),

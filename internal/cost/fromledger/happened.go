@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
@@ -86,7 +86,7 @@ func lossOf(s *stop, pods []ledger.Stay, by *cost.Owner) cost.Loss {
 		}
 		l.Of.Team, l.Of.User = p.Profile, p.User // Rows are of what the ledger says.
 		l.Pods = append(l.Pods, cost.LostPods{
-			Number: 1, Since: p.Begin, Until: p.End, Surplus: p.Role == v1alpha1.PartSurplus, Model: p.Model,
+			Number: 1, Since: p.Begin, Until: p.End, Surplus: p.Role == v1beta1.PartSurplus, Model: p.Model,
 			Resources: cost.Resources(p.Resources),
 		})
 	}

@@ -6,7 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
@@ -66,7 +66,7 @@ func TestLossIsOfThePodsThatWereThere(t *testing.T) {
 	g.Expect(lossOf(s, nil, by)).To(Equal(cost.Loss{Of: s.of, For: by}))
 	pod := ledger.Stay{
 		Pod: ledger.Pod{
-			Profile: "ads", User: "alice", Model: "A100", Role: v1alpha1.PartSurplus, Resources: ledger.Resources{"cpu": 1000},
+			Profile: "ads", User: "alice", Model: "A100", Role: v1beta1.PartSurplus, Resources: ledger.Resources{"cpu": 1000},
 		},
 		Begin: at("04 10:00"), End: at("04 11:00"),
 	}

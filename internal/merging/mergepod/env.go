@@ -7,27 +7,27 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // defaultRegion is the region of a store of type S3 that names none.
 const defaultRegion = "us-east-1"
 
 // StoreRegion is the region of a store; empty for a type without regions.
-func StoreRegion(s *v1alpha1.ModelStore) string {
+func StoreRegion(s *v1beta1.ModelStore) string {
 	_, region := s.Server()
-	if region == "" && s.Type == v1alpha1.StoreS3 {
+	if region == "" && s.Type == v1beta1.StoreS3 {
 		return defaultRegion
 	}
 	return region
 }
 
 // claimPath is where containers have the volume of a store; empty for a store of type Claim that the schema refuses.
-func claimPath(claim *v1alpha1.ClaimStore) string {
+func claimPath(claim *v1beta1.ClaimStore) string {
 	if claim == nil {
 		return ""
 	}
-	return cmp.Or(claim.MountPath, v1alpha1.DefaultClaimPath)
+	return cmp.Or(claim.MountPath, v1beta1.DefaultClaimPath)
 }
 
 // containerEnv returns the variables of all containers of pod i. Paths are keys of the bucket, or of the volume, and end in a
@@ -46,7 +46,7 @@ func (b Blueprint) containerEnv(i int32) []corev1.EnvVar {
 		{Name: "TIDELINE_INDEX", Value: strconv.Itoa(int(i))},
 		{Name: "TIDELINE_COUNT", Value: strconv.Itoa(int(b.Run.MinReplicas))},
 		{Name: "TIDELINE_MAX_COUNT", Value: strconv.Itoa(int(b.Run.MaxReplicas))},
-		{Name: "TIDELINE_INCREMENTS_FILE", Value: v1alpha1.IncrementsFile},
+		{Name: "TIDELINE_INCREMENTS_FILE", Value: v1beta1.IncrementsFile},
 		{Name: "TIDELINE_INCREMENTS_PATH", Value: prefix + withSlash(s.Increments)},
 		{Name: "TIDELINE_INCREMENTS_COUNT", Value: strconv.Itoa(int(b.Run.Increments))},
 		{Name: "TIDELINE_LAST_FULL_PATH", Value: last},
@@ -54,7 +54,7 @@ func (b Blueprint) containerEnv(i int32) []corev1.EnvVar {
 		{Name: "TIDELINE_COMPLETION_MARKER", Value: s.CompletionMarker},
 	}
 	bucket, mounted, report := s.Place(), "", ""
-	if s.Type == v1alpha1.StoreClaim {
+	if s.Type == v1beta1.StoreClaim {
 		bucket, mounted, report = "", claimPath(s.Claim), ReportName(b.Job.Name)
 	}
 	for _, v := range []corev1.EnvVar{

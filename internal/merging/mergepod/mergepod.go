@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/serverurl"
@@ -27,8 +27,8 @@ const incrementsVolume = "tideline-increments"
 
 // Blueprint makes the objects of one attempt of a run. It reads the run's id, attempt, replicas, increments and base.
 type Blueprint struct {
-	Job  *v1alpha1.MergeJob
-	Run  *v1alpha1.MergeRun
+	Job  *v1beta1.MergeJob
+	Run  *v1beta1.MergeRun
 	Tier config.Tier
 	// Pool is the Volcano Queue that the attempt asks.
 	Pool string
@@ -40,7 +40,7 @@ func PodName(job string, i int32) string { return job + "-merge-" + strconv.Itoa
 // PodIndex is the index of the job's pod with that name; false if the job has no pod of that name.
 func PodIndex(job, pod string) (int32, bool) {
 	i, err := strconv.ParseInt(strings.TrimPrefix(pod, job+"-merge-"), 10, 32)
-	if err != nil || i < 0 || i >= v1alpha1.MaxWorkers || pod != PodName(job, int32(i)) {
+	if err != nil || i < 0 || i >= v1beta1.MaxWorkers || pod != PodName(job, int32(i)) {
 		return 0, false
 	}
 	return int32(i), true
@@ -61,15 +61,15 @@ func ReportName(job string) string { return job + "-merge-store" }
 // ReportOf is the job whose volume a ConfigMap reports of, by its name and its label; false for another ConfigMap. Whoever sets
 // the label says that the operator may repeat what is in it.
 func ReportOf(o metav1.Object) (job string, ok bool) {
-	job = o.GetLabels()[v1alpha1.LabelJob]
+	job = o.GetLabels()[v1beta1.LabelJob]
 	return job, job != "" && o.GetName() == ReportName(job)
 }
 
 // AttemptName names the attempt of the run, among all of the job, as label attempt has it.
-func AttemptName(run *v1alpha1.MergeRun) string { return run.ID + "-" + strconv.Itoa(int(run.Attempt)) }
+func AttemptName(run *v1beta1.MergeRun) string { return run.ID + "-" + strconv.Itoa(int(run.Attempt)) }
 
 // ModelName is the name of the model that the job merges.
-func ModelName(job *v1alpha1.MergeJob) string {
+func ModelName(job *v1beta1.MergeJob) string {
 	if job.Spec.Model != "" {
 		return job.Spec.Model
 	}
@@ -78,20 +78,20 @@ func ModelName(job *v1alpha1.MergeJob) string {
 
 // ModelHash tells where the job's full models are, however that is written: the first 16 hexadecimal digits of a SHA-256. What
 // the job calls its model does not matter.
-func ModelHash(job *v1alpha1.MergeJob) string { return placeHash(job, job.Spec.Store.Full) }
+func ModelHash(job *v1beta1.MergeJob) string { return placeHash(job, job.Spec.Store.Full) }
 
 // PlaceHashes are where the job's full models and its increments are, each as ModelHash tells it. Two jobs that share one of them
 // would take each other's full models for their own, or merge increments twice.
-func PlaceHashes(job *v1alpha1.MergeJob) []string {
+func PlaceHashes(job *v1beta1.MergeJob) []string {
 	return []string{ModelHash(job), placeHash(job, job.Spec.Store.Increments)}
 }
 
-func placeHash(job *v1alpha1.MergeJob, folder string) string {
+func placeHash(job *v1beta1.MergeJob, folder string) string {
 	s := &job.Spec.Store
 	endpoint, _ := s.Server()
 	// Normal forms, so that a slash more or the default port in one of two jobs does not hide that they share a place.
 	holder := path.Clean(s.Place())
-	if s.Type == v1alpha1.StoreClaim {
+	if s.Type == v1beta1.StoreClaim {
 		holder = job.Namespace + "/" + holder // Claims of one name in two namespaces are two.
 	}
 	place := []string{string(s.Type), serverurl.NormalizeURL(endpoint), holder, path.Join("/", s.Prefix, folder)}
@@ -105,7 +105,7 @@ func placeHash(job *v1alpha1.MergeJob, folder string) string {
 // partition is in which of AWS's worlds beside the commercial one a store of AWS's own is; empty for all others. In each a
 // bucket's name is given once, whatever its region: two jobs that name one bucket in two regions still share it. Servers other
 // than AWS's take a region for no more than the signature.
-func partition(s *v1alpha1.ModelStore) string {
+func partition(s *v1beta1.ModelStore) string {
 	endpoint, region := s.Server()
 	if endpoint != "" {
 		return ""
@@ -156,7 +156,7 @@ func prepareContainer(c *corev1.Container, vars []corev1.EnvVar) {
 	// Tideline's variables come first, so that the user's may refer to them, as in $(TIDELINE_OUTPUT_PATH)part. A variable of the
 	// template with the same name is dropped.
 	c.Env = append(append([]corev1.EnvVar(nil), vars...), rendezvous.MissingVars(c.Env, vars)...)
-	trainingpod.MountVolume(c, incrementsVolume, path.Dir(v1alpha1.IncrementsFile))
+	trainingpod.MountVolume(c, incrementsVolume, path.Dir(v1beta1.IncrementsFile))
 	if c.TerminationMessagePolicy == "" {
 		// The last lines of a container that failed become its message, which the job's status repeats.
 		c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
@@ -184,7 +184,7 @@ func (b Blueprint) SurplusGroup() gang.Group {
 
 func (b Blueprint) podGroup(name, class string) gang.Group {
 	labels := b.labels()
-	labels[v1alpha1.LabelAttempt] = AttemptName(b.Run)
+	labels[v1beta1.LabelAttempt] = AttemptName(b.Run)
 	return gang.Group{
 		Namespace: b.Job.Namespace, Name: name, Labels: labels, Owner: b.ownerReference(), Queue: b.Pool, PriorityClass: class,
 	}
@@ -196,23 +196,23 @@ func (b Blueprint) podGroup(name, class string) gang.Group {
 // this one are gone.
 func (b Blueprint) IncrementsMap(list []byte) *corev1.ConfigMap {
 	labels := b.labels()
-	labels[v1alpha1.LabelJob] = b.Job.Name // The operator's cache holds only ConfigMaps with this label.
+	labels[v1beta1.LabelJob] = b.Job.Name // The operator's cache holds only ConfigMaps with this label.
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: b.Job.Namespace, Name: IncrementsName(b.Job.Name), Labels: labels,
 			OwnerReferences: []metav1.OwnerReference{b.ownerReference()},
 		},
 		Immutable:  ptr.To(true),
-		BinaryData: map[string][]byte{path.Base(v1alpha1.IncrementsFile): list},
+		BinaryData: map[string][]byte{path.Base(v1beta1.IncrementsFile): list},
 	}
 }
 
 func (b Blueprint) ownerReference() metav1.OwnerReference {
-	return *metav1.NewControllerRef(b.Job, v1alpha1.GroupVersion.WithKind(v1alpha1.MergeJobKind))
+	return v1beta1.ControllerReference(b.Job, v1beta1.MergeJobKind)
 }
 
 func (b Blueprint) labels() map[string]string {
-	return map[string]string{v1alpha1.LabelMerge: b.Job.Name, v1alpha1.LabelRun: b.Run.ID}
+	return map[string]string{v1beta1.LabelMerge: b.Job.Name, v1beta1.LabelRun: b.Run.ID}
 }
 
 func (b Blueprint) podLabels(i int32, template map[string]string) map[string]string {
@@ -222,21 +222,21 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 	}
 	maps.Copy(labels, LookOf(b.Job))
 	maps.Copy(labels, b.labels())
-	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
-	labels[v1alpha1.LabelAttempt] = AttemptName(b.Run)
-	labels[v1alpha1.LabelPart] = trainingpod.RoleOf(i, b.Run.MinReplicas)
+	labels[v1beta1.LabelWorkerIndex] = strconv.Itoa(int(i))
+	labels[v1beta1.LabelAttempt] = AttemptName(b.Run)
+	labels[v1beta1.LabelPart] = trainingpod.RoleOf(i, b.Run.MinReplicas)
 	return labels
 }
 
 // LookOf are the labels of a merge's pods but for those that differ between them or from run to run.
-func LookOf(job *v1alpha1.MergeJob) map[string]string {
+func LookOf(job *v1beta1.MergeJob) map[string]string {
 	labels := maps.Clone(job.Spec.Template.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[v1alpha1.LabelMerge], labels[v1alpha1.LabelModelHash] = job.Name, ModelHash(job)
+	labels[v1beta1.LabelMerge], labels[v1beta1.LabelModelHash] = job.Name, ModelHash(job)
 	if owner := job.Spec.Owner; owner != "" {
-		labels[v1alpha1.LabelOwnerHash] = trainingpod.OwnerHash(owner)
+		labels[v1beta1.LabelOwnerHash] = trainingpod.OwnerHash(owner)
 	}
 	return labels
 }

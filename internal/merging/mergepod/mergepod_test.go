@@ -10,18 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 func blueprint() Blueprint {
-	j := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
-	j.Spec.Store = v1alpha1.ModelStore{
-		Type: v1alpha1.StoreS3, S3: &v1alpha1.S3Store{Bucket: "models"}, Prefix: "ads/ctr", Increments: "inc/", Full: "full/",
+	j := &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
+	j.Spec.Store = v1beta1.ModelStore{
+		Type: v1beta1.StoreS3, S3: &v1beta1.S3Store{Bucket: "models"}, Prefix: "ads/ctr", Increments: "inc/", Full: "full/",
 		CompletionMarker: "_SUCCESS",
 	}
-	j.Spec.Template.Labels = map[string]string{"team": "ads", v1alpha1.LabelMerge: "somebody else's"}
+	j.Spec.Template.Labels = map[string]string{"team": "ads", v1beta1.LabelMerge: "somebody else's"}
 	j.Spec.Template.Spec = corev1.PodSpec{
 		InitContainers: []corev1.Container{{Name: "fetch", Image: "f"}},
 		Containers: []corev1.Container{
@@ -37,7 +37,7 @@ func blueprint() Blueprint {
 	tier, _ := config.DefaultTiers().FindTier("small-traffic")
 	return Blueprint{
 		Job: j, Tier: tier, Pool: "tideline-merge",
-		Run: &v1alpha1.MergeRun{
+		Run: &v1beta1.MergeRun{
 			ID: "20261122t004013z-7b3f9c01", Attempt: 2, MinReplicas: 2, MaxReplicas: 4, Increments: 60, Base: "20261121t144013z-7b3f9c01",
 		},
 	}
@@ -148,7 +148,7 @@ func TestContainersAreToldOfTheStore(t *testing.T) {
 	g.Expect(got).To(HaveKeyWithValue("TIDELINE_INCREMENTS_PATH", "inc/"))
 	g.Expect(got).To(HaveKeyWithValue("TIDELINE_LAST_FULL_PATH", "full/by $$(HAND)/"), "a name in the store is no reference")
 
-	s.Type, s.S3, s.File, s.Prefix = v1alpha1.StoreFile, nil, &v1alpha1.FileStore{Path: "/srv/models"}, "ctr/"
+	s.Type, s.S3, s.File, s.Prefix = v1beta1.StoreFile, nil, &v1beta1.FileStore{Path: "/srv/models"}, "ctr/"
 	b.Run.Base = ""
 	got = vars(&b.NewPod(0).Spec.Containers[0])
 	g.Expect(got).To(HaveKeyWithValue("TIDELINE_STORE_BUCKET", "/srv/models"))
@@ -161,8 +161,8 @@ func TestContainersAreToldOfTheStore(t *testing.T) {
 func TestContainersMountTheClaimOfTheStore(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
-	b.Job.Spec.Store.Type, b.Job.Spec.Store.S3 = v1alpha1.StoreClaim, nil
-	b.Job.Spec.Store.Claim = &v1alpha1.ClaimStore{Name: "checkpoints"}
+	b.Job.Spec.Store.Type, b.Job.Spec.Store.S3 = v1beta1.StoreClaim, nil
+	b.Job.Spec.Store.Claim = &v1beta1.ClaimStore{Name: "checkpoints"}
 	own := corev1.VolumeMount{Name: "mine", MountPath: "/models", SubPath: "ads"}
 	b.Job.Spec.Template.Spec.Containers[1].VolumeMounts = []corev1.VolumeMount{own}
 	pod := b.NewPod(0)
@@ -189,8 +189,8 @@ func TestContainersMountTheClaimOfTheStore(t *testing.T) {
 func TestClaimsOfOneNameInTwoNamespacesAreTwoPlaces(t *testing.T) {
 	g := NewWithT(t)
 	one, other := blueprint().Job, blueprint().Job
-	for _, j := range []*v1alpha1.MergeJob{one, other} {
-		j.Spec.Store.Type, j.Spec.Store.S3, j.Spec.Store.Claim = v1alpha1.StoreClaim, nil, &v1alpha1.ClaimStore{Name: "models"}
+	for _, j := range []*v1beta1.MergeJob{one, other} {
+		j.Spec.Store.Type, j.Spec.Store.S3, j.Spec.Store.Claim = v1beta1.StoreClaim, nil, &v1beta1.ClaimStore{Name: "models"}
 	}
 	other.Name = "another"
 	g.Expect(PlaceHashes(other)).To(Equal(PlaceHashes(one)))
@@ -263,25 +263,25 @@ func TestPodIndex(t *testing.T) {
 
 func TestModelHashTellsModelsInStoresApart(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit func(*v1alpha1.MergeJob)
+		edit func(*v1beta1.MergeJob)
 		same bool
 	}{
-		"the name":                       {func(j *v1alpha1.MergeJob) { j.Name = "another" }, true},
-		"what it calls the model":        {func(j *v1alpha1.MergeJob) { j.Spec.Model = "other" }, true},
-		"slashes of the prefix":          {func(j *v1alpha1.MergeJob) { j.Spec.Store.Prefix = "ads/ctr/" }, true},
-		"case and slash of the endpoint": {func(j *v1alpha1.MergeJob) { j.Spec.Store.S3.Endpoint = "HTTPS://S3.example.com/" }, true},
-		"what the pods are":              {func(j *v1alpha1.MergeJob) { j.Spec.Template.Spec.NodeName = "n" }, true},
-		"the scheme's own port": {func(j *v1alpha1.MergeJob) { j.Spec.Store.S3.Endpoint = "https://s3.example.com:443" },
+		"the name":                       {func(j *v1beta1.MergeJob) { j.Name = "another" }, true},
+		"what it calls the model":        {func(j *v1beta1.MergeJob) { j.Spec.Model = "other" }, true},
+		"slashes of the prefix":          {func(j *v1beta1.MergeJob) { j.Spec.Store.Prefix = "ads/ctr/" }, true},
+		"case and slash of the endpoint": {func(j *v1beta1.MergeJob) { j.Spec.Store.S3.Endpoint = "HTTPS://S3.example.com/" }, true},
+		"what the pods are":              {func(j *v1beta1.MergeJob) { j.Spec.Template.Spec.NodeName = "n" }, true},
+		"the scheme's own port": {func(j *v1beta1.MergeJob) { j.Spec.Store.S3.Endpoint = "https://s3.example.com:443" },
 			true},
-		"prefix and folder written otherwise": {func(j *v1alpha1.MergeJob) {
+		"prefix and folder written otherwise": {func(j *v1beta1.MergeJob) {
 			j.Spec.Store.Prefix, j.Spec.Store.Full = "", j.Spec.Store.Prefix+"/"+j.Spec.Store.Full
 		}, true},
-		"another folder of full models": {func(j *v1alpha1.MergeJob) { j.Spec.Store.Full = "others/" }, false},
-		"another bucket":                {func(j *v1alpha1.MergeJob) { j.Spec.Store.S3.Bucket = "others" }, false},
-		"another prefix":                {func(j *v1alpha1.MergeJob) { j.Spec.Store.Prefix = "ads" }, false},
-		"another endpoint":              {func(j *v1alpha1.MergeJob) { j.Spec.Store.S3.Endpoint = "https://s4.example.com" }, false},
-		"AWS's own endpoint":            {func(j *v1alpha1.MergeJob) { j.Spec.Store.S3.Endpoint = "" }, false},
-		"another type":                  {func(j *v1alpha1.MergeJob) { j.Spec.Store.Type = v1alpha1.StoreFile }, false},
+		"another folder of full models": {func(j *v1beta1.MergeJob) { j.Spec.Store.Full = "others/" }, false},
+		"another bucket":                {func(j *v1beta1.MergeJob) { j.Spec.Store.S3.Bucket = "others" }, false},
+		"another prefix":                {func(j *v1beta1.MergeJob) { j.Spec.Store.Prefix = "ads" }, false},
+		"another endpoint":              {func(j *v1beta1.MergeJob) { j.Spec.Store.S3.Endpoint = "https://s4.example.com" }, false},
+		"AWS's own endpoint":            {func(j *v1beta1.MergeJob) { j.Spec.Store.S3.Endpoint = "" }, false},
+		"another type":                  {func(j *v1beta1.MergeJob) { j.Spec.Store.Type = v1beta1.StoreFile }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -331,7 +331,7 @@ func TestPlacesAreSharedByWhoeverSharesAFolder(t *testing.T) {
 func TestPodsCarryTheOwner(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
-	b.Job.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationOwner: "mallory", "note": "kept"}
+	b.Job.Spec.Template.Annotations = map[string]string{v1beta1.AnnotationOwner: "mallory", "note": "kept"}
 	pod := b.NewPod(0)
 	g.Expect(pod.Annotations).NotTo(HaveKey("tideline.io/owner"), "a template cannot name an owner")
 	g.Expect(pod.Annotations).To(HaveKeyWithValue("note", "kept"))

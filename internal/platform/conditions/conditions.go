@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -18,13 +18,13 @@ const MessageLimit = 4096
 
 // order is the order in which conditions are listed, for all kinds.
 var order = []string{
-	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended,
-	v1alpha1.ConditionScheduled, v1alpha1.ConditionSchedulerConfigured, v1alpha1.ConditionFullSize, v1alpha1.ConditionRangePending,
-	v1alpha1.ConditionPagesRouted, v1alpha1.ConditionStoreUnavailable, v1alpha1.ConditionOwnerChecked,
-	v1alpha1.ConditionNamespaceConflict, v1alpha1.ConditionOvercommitted, v1alpha1.ConditionBudgetExceeded,
-	v1alpha1.ConditionLedgerVolatile, v1alpha1.ConditionOtherWorkloadsRefused, v1alpha1.ConditionAcceleratorsIdle,
-	v1alpha1.ConditionIdleNotebooksStopped, v1alpha1.ConditionDirectoryFaulty, v1alpha1.ConditionMailed,
-	v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
+	v1beta1.ConditionReady, v1beta1.ConditionReconciling, v1beta1.ConditionStalled, v1beta1.ConditionSuspended,
+	v1beta1.ConditionScheduled, v1beta1.ConditionSchedulerConfigured, v1beta1.ConditionFullSize, v1beta1.ConditionRangePending,
+	v1beta1.ConditionPagesRouted, v1beta1.ConditionStoreUnavailable, v1beta1.ConditionOwnerChecked,
+	v1beta1.ConditionNamespaceConflict, v1beta1.ConditionOvercommitted, v1beta1.ConditionBudgetExceeded,
+	v1beta1.ConditionLedgerVolatile, v1beta1.ConditionOtherWorkloadsRefused, v1beta1.ConditionAcceleratorsIdle,
+	v1beta1.ConditionIdleNotebooksStopped, v1beta1.ConditionDirectoryFaulty, v1beta1.ConditionMailed,
+	v1beta1.ConditionSucceeded, v1beta1.ConditionFailed,
 }
 
 // Writer writes conditions of an object's generation, at a time.

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 var (
@@ -23,20 +23,20 @@ func TestConditionsAtRestStayAsTheyAre(t *testing.T) {
 	g := NewWithT(t)
 	var list []metav1.Condition
 	first := Writer{List: &list, Generation: 1, Now: earlier}
-	first.Set(v1alpha1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec", "No.")
-	first.Set(v1alpha1.ConditionReady, metav1.ConditionFalse, "InvalidSpec", "No.")
+	first.Set(v1beta1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec", "No.")
+	first.Set(v1beta1.ConditionReady, metav1.ConditionFalse, "InvalidSpec", "No.")
 	first.RestoreTransitionTimes(nil)
 	g.Expect(list).To(HaveExactElements(HaveField("Type", "Ready"), HaveField("Type", "Stalled")), "in the order of reading")
 
 	before := append([]metav1.Condition{}, list...)
 	second := Writer{List: &list, Generation: 1, Now: now}
-	second.Remove(v1alpha1.ConditionReady, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended)
-	second.Set(v1alpha1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec", "No.")
-	second.Set(v1alpha1.ConditionReady, metav1.ConditionFalse, "InvalidSpec", "No.")
+	second.Remove(v1beta1.ConditionReady, v1beta1.ConditionStalled, v1beta1.ConditionSuspended)
+	second.Set(v1beta1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec", "No.")
+	second.Set(v1beta1.ConditionReady, metav1.ConditionFalse, "InvalidSpec", "No.")
 	second.RestoreTransitionTimes(before)
 	g.Expect(list).To(Equal(before), "written anew with the same words, they are the same")
 
-	second.Set(v1alpha1.ConditionReady, metav1.ConditionTrue, "Merged", strings.Repeat("x", 5000))
+	second.Set(v1beta1.ConditionReady, metav1.ConditionTrue, "Merged", strings.Repeat("x", 5000))
 	second.RestoreTransitionTimes(before)
 	g.Expect(list[0].LastTransitionTime).To(Equal(now), "another status is a transition")
 	g.Expect(len(list[0].Message)).To(BeNumerically("<=", 4096))
@@ -46,7 +46,7 @@ func TestConditionsAtRestStayAsTheyAre(t *testing.T) {
 // Who adds a condition to the API says where it is read.
 func TestEveryConditionHasAPlace(t *testing.T) {
 	g := NewWithT(t)
-	files, err := filepath.Glob("../../../api/v1alpha1/*_conditions.go")
+	files, err := filepath.Glob("../../../api/v1beta1/*_conditions.go")
 	g.Expect(err).NotTo(HaveOccurred())
 	var all []string
 	for _, file := range files {

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/serverurl"
 )
 
@@ -45,7 +45,7 @@ func (m Merges) IsStrict(pool string) bool { return slices.Contains(m.StrictPool
 
 // ProfileAllowsPool is true if the profile lets MergeJobs of its namespaces name the Queue. A profile that lists no pools
 // allows all, and so does no profile.
-func ProfileAllowsPool(profile *v1alpha1.ResourceQuotaProfile, pool string) bool {
+func ProfileAllowsPool(profile *v1beta1.ResourceQuotaProfile, pool string) bool {
 	return profile == nil || profile.Spec.Merges == nil || len(profile.Spec.Merges.Pools) == 0 ||
 		slices.Contains(profile.Spec.Merges.Pools, pool)
 }

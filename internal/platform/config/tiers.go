@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 )
 
@@ -153,7 +153,7 @@ func (ts Tiers) InEffect(asked, recorded string) (Tier, bool) {
 
 // OpenTo returns the tiers that an owner's jobs may have in a profile, one of them the default: those that the profile lists,
 // or all if it lists none or is nil, up to the highest that its members allow the owner.
-func (ts Tiers) OpenTo(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) Tiers {
+func (ts Tiers) OpenTo(profile *v1beta1.ResourceQuotaProfile, owner ownership.Owner) Tiers {
 	if profile == nil {
 		return ts
 	}
@@ -161,7 +161,7 @@ func (ts Tiers) OpenTo(profile *v1alpha1.ResourceQuotaProfile, owner ownership.O
 	if listed := profile.Spec.Tiers; len(listed) > 0 {
 		allowed, standard = nil, 0
 		for _, t := range ts {
-			i := slices.IndexFunc(listed, func(l v1alpha1.ProfileTier) bool { return l.Name == t.Name })
+			i := slices.IndexFunc(listed, func(l v1beta1.ProfileTier) bool { return l.Name == t.Name })
 			if i < 0 {
 				continue
 			}
@@ -179,7 +179,7 @@ func (ts Tiers) OpenTo(profile *v1alpha1.ResourceQuotaProfile, owner ownership.O
 }
 
 // NamesOpenTo lists the names of the tiers of OpenTo for messages, with the owner if the owner has fewer than the profile.
-func (ts Tiers) NamesOpenTo(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) string {
+func (ts Tiers) NamesOpenTo(profile *v1beta1.ResourceQuotaProfile, owner ownership.Owner) string {
 	allowed := ts.OpenTo(profile, owner)
 	names := cmp.Or(allowed.JoinedNames(), "no tier of the operator's configuration")
 	if len(allowed) == len(ts.OpenTo(profile, ownership.Owner{})) {
@@ -194,7 +194,7 @@ func (ts Tiers) NamesOpenTo(profile *v1alpha1.ResourceQuotaProfile, owner owners
 
 // countWithinReach is how many of the allowed tiers an owner may have. A member whose maxTier is unknown may have the lowest
 // tier.
-func (ts Tiers) countWithinReach(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner, allowed Tiers) int {
+func (ts Tiers) countWithinReach(profile *v1beta1.ResourceQuotaProfile, owner ownership.Owner, allowed Tiers) int {
 	reach := -1
 	for m := range owner.MemberEntries(profile) {
 		if m.MaxTier == "" {
@@ -216,8 +216,8 @@ func (ts Tiers) countWithinReach(profile *v1alpha1.ResourceQuotaProfile, owner o
 }
 
 // RequiresApproval is true if jobs of that tier need approval in the namespaces of a profile.
-func RequiresApproval(profile *v1alpha1.ResourceQuotaProfile, tier string) bool {
-	return profile != nil && slices.ContainsFunc(profile.Spec.Tiers, func(t v1alpha1.ProfileTier) bool {
+func RequiresApproval(profile *v1beta1.ResourceQuotaProfile, tier string) bool {
+	return profile != nil && slices.ContainsFunc(profile.Spec.Tiers, func(t v1beta1.ProfileTier) bool {
 		return t.Name == tier && t.RequiresApproval
 	})
 }

@@ -7,7 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 )
 
@@ -59,83 +59,83 @@ func TestEachTierWeighsTwiceTheOneBeforeIt(t *testing.T) {
 
 func TestTiersOfAProfile(t *testing.T) {
 	alice := ownership.Owner{User: "alice", Groups: []string{"interns", "ml"}}
-	of := func(tiers ...v1alpha1.ProfileTier) *v1alpha1.ResourceQuotaProfile {
-		return &v1alpha1.ResourceQuotaProfile{Spec: v1alpha1.ResourceQuotaProfileSpec{Tiers: tiers}}
+	of := func(tiers ...v1beta1.ProfileTier) *v1beta1.ResourceQuotaProfile {
+		return &v1beta1.ResourceQuotaProfile{Spec: v1beta1.ResourceQuotaProfileSpec{Tiers: tiers}}
 	}
-	with := func(p *v1alpha1.ResourceQuotaProfile, members ...v1alpha1.ProfileMember) *v1alpha1.ResourceQuotaProfile {
+	with := func(p *v1beta1.ResourceQuotaProfile, members ...v1beta1.ProfileMember) *v1beta1.ResourceQuotaProfile {
 		p.Spec.Members = members
 		return p
 	}
 	for name, c := range map[string]struct {
-		profile  *v1alpha1.ResourceQuotaProfile
+		profile  *v1beta1.ResourceQuotaProfile
 		names    string
 		standard string
 	}{
 		"none":                {nil, "exploratory, small-traffic, main-traffic", "exploratory"},
 		"one that lists none": {of(), "exploratory, small-traffic, main-traffic", "exploratory"},
 		"a default": {
-			of(v1alpha1.ProfileTier{Name: "main-traffic", Default: true}, v1alpha1.ProfileTier{Name: "small-traffic"}),
+			of(v1beta1.ProfileTier{Name: "main-traffic", Default: true}, v1beta1.ProfileTier{Name: "small-traffic"}),
 			"small-traffic, main-traffic", "main-traffic",
 		},
 		"the first without a default": {
-			of(v1alpha1.ProfileTier{Name: "main-traffic"}, v1alpha1.ProfileTier{Name: "small-traffic"}),
+			of(v1beta1.ProfileTier{Name: "main-traffic"}, v1beta1.ProfileTier{Name: "small-traffic"}),
 			"small-traffic, main-traffic", "small-traffic",
 		},
-		"unknown ones": {of(v1alpha1.ProfileTier{Name: "gold"}), "", ""},
+		"unknown ones": {of(v1beta1.ProfileTier{Name: "gold"}), "", ""},
 		"a member up to a tier": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "small-traffic"}),
+			with(of(), v1beta1.ProfileMember{Kind: v1beta1.MemberUser, Name: "alice", MaxTier: "small-traffic"}),
 			"exploratory, small-traffic", "exploratory",
 		},
 		"a member of two entries": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "small-traffic"},
-				v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "exploratory"}), "exploratory, small-traffic",
+			with(of(), v1beta1.ProfileMember{Kind: v1beta1.MemberUser, Name: "alice", MaxTier: "small-traffic"},
+				v1beta1.ProfileMember{Kind: v1beta1.MemberUser, Name: "alice", MaxTier: "exploratory"}), "exploratory, small-traffic",
 			"exploratory",
 		},
 		"a member of one entry without a tier": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "exploratory"},
-				v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice"}),
+			with(of(), v1beta1.ProfileMember{Kind: v1beta1.MemberUser, Name: "alice", MaxTier: "exploratory"},
+				v1beta1.ProfileMember{Kind: v1beta1.MemberUser, Name: "alice"}),
 			"exploratory, small-traffic, main-traffic", "exploratory",
 		},
 		"another member": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "bob", MaxTier: "exploratory"}),
+			with(of(), v1beta1.ProfileMember{Kind: v1beta1.MemberUser, Name: "bob", MaxTier: "exploratory"}),
 			"exploratory, small-traffic, main-traffic", "exploratory",
 		},
 		"a member who may not have the default": {
-			with(of(v1alpha1.ProfileTier{Name: "main-traffic", Default: true}, v1alpha1.ProfileTier{Name: "small-traffic"}),
-				v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "small-traffic"}), "small-traffic", "small-traffic",
+			with(of(v1beta1.ProfileTier{Name: "main-traffic", Default: true}, v1beta1.ProfileTier{Name: "small-traffic"}),
+				v1beta1.ProfileMember{Kind: v1beta1.MemberUser, Name: "alice", MaxTier: "small-traffic"}), "small-traffic", "small-traffic",
 		},
 		"a member up to an unknown tier": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "gold"}), "exploratory", "exploratory",
+			with(of(), v1beta1.ProfileMember{Kind: v1beta1.MemberUser, Name: "alice", MaxTier: "gold"}), "exploratory", "exploratory",
 		},
 		"a member below all": {
-			with(of(v1alpha1.ProfileTier{Name: "main-traffic"}), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice",
+			with(of(v1beta1.ProfileTier{Name: "main-traffic"}), v1beta1.ProfileMember{Kind: v1beta1.MemberUser, Name: "alice",
 				MaxTier: "exploratory"}), "", "",
 		},
 		"a group up to a tier": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}), "exploratory",
+			with(of(), v1beta1.ProfileMember{Kind: v1beta1.MemberGroup, Name: "interns", MaxTier: "exploratory"}), "exploratory",
 			"exploratory",
 		},
 		"two groups": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"},
-				v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}), "exploratory, small-traffic",
+			with(of(), v1beta1.ProfileMember{Kind: v1beta1.MemberGroup, Name: "interns", MaxTier: "exploratory"},
+				v1beta1.ProfileMember{Kind: v1beta1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}), "exploratory, small-traffic",
 			"exploratory",
 		},
 		"a member whose group may have more": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice", MaxTier: "exploratory"},
-				v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}), "exploratory, small-traffic",
+			with(of(), v1beta1.ProfileMember{Kind: v1beta1.MemberUser, Name: "alice", MaxTier: "exploratory"},
+				v1beta1.ProfileMember{Kind: v1beta1.MemberGroup, Name: "ml", MaxTier: "small-traffic"}), "exploratory, small-traffic",
 			"exploratory",
 		},
 		"a member who may have more than the group": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"},
-				v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice"}),
+			with(of(), v1beta1.ProfileMember{Kind: v1beta1.MemberGroup, Name: "interns", MaxTier: "exploratory"},
+				v1beta1.ProfileMember{Kind: v1beta1.MemberUser, Name: "alice"}),
 			"exploratory, small-traffic, main-traffic", "exploratory",
 		},
 		"another group": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "leads", MaxTier: "exploratory"}),
+			with(of(), v1beta1.ProfileMember{Kind: v1beta1.MemberGroup, Name: "leads", MaxTier: "exploratory"}),
 			"exploratory, small-traffic, main-traffic", "exploratory",
 		},
 		"a group of her name": {
-			with(of(), v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "alice", MaxTier: "exploratory"}),
+			with(of(), v1beta1.ProfileMember{Kind: v1beta1.MemberGroup, Name: "alice", MaxTier: "exploratory"}),
 			"exploratory, small-traffic, main-traffic", "exploratory",
 		},
 	} {
@@ -151,9 +151,9 @@ func TestTiersOfAProfile(t *testing.T) {
 }
 
 func TestAllowedNamesForWhom(t *testing.T) {
-	p := &v1alpha1.ResourceQuotaProfile{Spec: v1alpha1.ResourceQuotaProfileSpec{Members: []v1alpha1.ProfileMember{
-		{Kind: v1alpha1.MemberUser, Name: "ivy", MaxTier: "small-traffic"}, {Kind: v1alpha1.MemberGroup, Name: "leads"},
-		{Kind: v1alpha1.MemberGroup, Name: "interns", MaxTier: "exploratory"}, {Kind: v1alpha1.MemberGroup, Name: "contractors",
+	p := &v1beta1.ResourceQuotaProfile{Spec: v1beta1.ResourceQuotaProfileSpec{Members: []v1beta1.ProfileMember{
+		{Kind: v1beta1.MemberUser, Name: "ivy", MaxTier: "small-traffic"}, {Kind: v1beta1.MemberGroup, Name: "leads"},
+		{Kind: v1beta1.MemberGroup, Name: "interns", MaxTier: "exploratory"}, {Kind: v1beta1.MemberGroup, Name: "contractors",
 			MaxTier: "exploratory"},
 	}}}
 	for owner, c := range map[string]struct {

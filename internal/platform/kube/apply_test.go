@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // cacheAt is a cache of jobs as of a version.
@@ -50,9 +50,9 @@ func (s storeAt) LastStoreSyncResourceVersion() string { return s.version }
 
 func TestAJobThatChangedMeanwhileIsLeftAloneUntilTheCacheKnows(t *testing.T) {
 	scheme := runtime.NewScheme()
-	NewWithT(t).Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
-	job := func(uid types.UID, version string) *v1alpha1.ElasticTrainingJob {
-		return &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{
+	NewWithT(t).Expect(v1beta1.AddToScheme(scheme)).To(Succeed())
+	job := func(uid types.UID, version string) *v1beta1.ElasticTrainingJob {
+		return &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ads", Name: "ctr", UID: uid, ResourceVersion: version,
 		}}
 	}
@@ -78,7 +78,7 @@ func TestAJobThatChangedMeanwhileIsLeftAloneUntilTheCacheKnows(t *testing.T) {
 				Writes:  NewWrites(cacheAt{jobs: c.cached, version: c.version}, scheme),
 			}
 			key := types.NamespacedName{Namespace: "ads", Name: "ctr"}
-			g.Expect(a.CatchUp(t.Context(), key, job("u-1", "5"), &v1alpha1.ElasticTrainingJob{})).To(Succeed())
+			g.Expect(a.CatchUp(t.Context(), key, job("u-1", "5"), &v1beta1.ElasticTrainingJob{})).To(Succeed())
 			g.Expect(a.Writes.HasSeenAll(t.Context(), key)).To(Equal(c.goesOn))
 		})
 	}

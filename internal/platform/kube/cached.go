@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // CachedObjects says how the manager's cache holds what reconcilers and the arbiter read: every node, pod and volume, stripped to
 // what is read of it, and the Services and ConfigMaps of jobs. Of a pod's labels it keeps ours and userLabel, of ConfigMaps
 // digests of the values of hostKeys.
 func CachedObjects(userLabel string, hostKeys ...string) (map[client.Object]cache.ByObject, error) {
-	ours, err := labels.NewRequirement(v1alpha1.LabelJob, selection.Exists, nil)
+	ours, err := labels.NewRequirement(v1beta1.LabelJob, selection.Exists, nil)
 	if err != nil {
-		return nil, fmt.Errorf("select by label %s: %w", v1alpha1.LabelJob, err)
+		return nil, fmt.Errorf("select by label %s: %w", v1beta1.LabelJob, err)
 	}
 	selector := labels.NewSelector().Add(*ours)
 	return map[client.Object]cache.ByObject{

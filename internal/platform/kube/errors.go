@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Class says what to do about an error of the API server.
@@ -52,38 +52,38 @@ func DiagnoseError(err error, doing string) Diagnosis {
 	said := "Cannot " + doing + ": " + err.Error()
 	switch {
 	case errors.As(err, &taken) && taken.Predecessor:
-		return Diagnosis{Wait, v1alpha1.ReasonPredecessorLeaving, said + ". It continues once the old object is gone."}
+		return Diagnosis{Wait, v1beta1.ReasonPredecessorLeaving, said + ". It continues once the old object is gone."}
 	case errors.As(err, &taken):
-		return Diagnosis{Terminal, v1alpha1.ReasonNameTaken, said +
+		return Diagnosis{Terminal, v1beta1.ReasonNameTaken, said +
 			". The operator has not touched it: delete or rename it, or choose another name for the job."}
 	case meta.IsNoMatchError(err),
 		apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource"):
-		return Diagnosis{Wait, v1alpha1.ReasonVolcanoMissing, said + ". Install Volcano; the job then continues by itself."}
+		return Diagnosis{Wait, v1beta1.ReasonVolcanoMissing, said + ". Install Volcano; the job then continues by itself."}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "no PriorityClass with name"):
-		return Diagnosis{Wait, v1alpha1.ReasonPriorityClassMissing, said +
+		return Diagnosis{Wait, v1beta1.ReasonPriorityClassMissing, said +
 			". Restart the operator, which creates the PriorityClasses of its tiers, or apply what `tideline doctor` prints; the job " +
 			"then continues by itself."}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
-		return Diagnosis{Wait, v1alpha1.ReasonQuotaExceeded, said +
+		return Diagnosis{Wait, v1beta1.ReasonQuotaExceeded, said +
 			". Raise the ResourceQuota or ask for less; the job continues by itself once the quota has room."}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "error looking up service account"):
 		// A new namespace gets its account a moment later, so it is worth trying again soon.
-		return Diagnosis{Retry, v1alpha1.ReasonAPIError, said + ". Create the ServiceAccount; the operator tries again."}
+		return Diagnosis{Retry, v1beta1.ReasonAPIError, said + ". Create the ServiceAccount; the operator tries again."}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return Diagnosis{Wait, v1alpha1.ReasonAPIError, said + ". The namespace is being deleted."}
+		return Diagnosis{Wait, v1beta1.ReasonAPIError, said + ". The namespace is being deleted."}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+firstWord(doing)+" resource"):
-		return Diagnosis{Wait, v1alpha1.ReasonAPIError, said +
+		return Diagnosis{Wait, v1beta1.ReasonAPIError, said +
 			". The operator lacks this right: apply config/rbac; the job then continues by itself."}
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), "must be set for non overcommitable resources"):
 		// Kubernetes' words for a GPU that the template names under requests alone.
-		return Diagnosis{Terminal, v1alpha1.ReasonRejected, said +
+		return Diagnosis{Terminal, v1beta1.ReasonRejected, said +
 			". GPUs and other extended resources must stand under limits: move them there in the template, delete the job and create " +
 			"it again."}
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		return Diagnosis{Terminal, v1alpha1.ReasonRejected, said +
+		return Diagnosis{Terminal, v1beta1.ReasonRejected, said +
 			". Correct what it refuses; if that is in the template, delete the job and create it again."}
 	}
-	return Diagnosis{Retry, v1alpha1.ReasonAPIError, said + ". The operator tries again."}
+	return Diagnosis{Retry, v1beta1.ReasonAPIError, said + ". The operator tries again."}
 }
 
 // firstWord is the verb of what was tried.

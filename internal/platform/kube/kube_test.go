@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 var pods = schema.GroupResource{Resource: "pods"}
@@ -58,7 +58,7 @@ func TestDiagnose(t *testing.T) {
 
 func owned(name string, uid types.UID) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: name, OwnerReferences: []metav1.OwnerReference{{
-		APIVersion: "tideline.io/v1alpha1", Kind: "ElasticTrainingJob", Name: "ctr", UID: uid, Controller: ptr.To(true),
+		APIVersion: "tideline.io/v1beta1", Kind: "ElasticTrainingJob", Name: "ctr", UID: uid, Controller: ptr.To(true),
 	}}}}
 }
 
@@ -153,8 +153,8 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 		group, kind string
 		name        string
 	}{
-		{"tideline.io/v1alpha1", v1alpha1.MergeJobKind, "dead"}, {"tideline.io/v2", v1alpha1.ElasticTrainingJobKind, "dead"},
-		{"batch/v1", "Job", ""}, {"example.com/v1", v1alpha1.MergeJobKind, ""},
+		{"tideline.io/v1beta1", v1beta1.MergeJobKind, "dead"}, {"tideline.io/v2", v1beta1.ElasticTrainingJobKind, "dead"},
+		{"batch/v1", "Job", ""}, {"example.com/v1", v1beta1.MergeJobKind, ""},
 	} {
 		pod.OwnerReferences[0].APIVersion, pod.OwnerReferences[0].Kind = c.group, c.kind
 		o, err = strip(pod)
@@ -181,7 +181,7 @@ func TestStripPodKeepsOfAPodOfSomebodyElseWhatTheLedgerSays(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "p", Labels: map[string]string{"example.com/user": "alice", "a": "b"},
-			Annotations: map[string]string{v1alpha1.AnnotationOwner: "bob", "big": "x", "example.com/user": "alice@example.com"},
+			Annotations: map[string]string{v1beta1.AnnotationOwner: "bob", "big": "x", "example.com/user": "alice@example.com"},
 		},
 		Spec: corev1.PodSpec{NodeName: "n"},
 		Status: corev1.PodStatus{
@@ -205,7 +205,7 @@ func TestStripPodKeepsOfAPodOfSomebodyElseWhatTheLedgerSays(t *testing.T) {
 	stripped := strip()
 	g.Expect(stripped.Labels).To(Equal(map[string]string{"example.com/user": "alice", "a": "b"}))
 	g.Expect(stripped.Annotations).To(Equal(map[string]string{
-		v1alpha1.AnnotationOwner: "bob", "example.com/user": "alice@example.com",
+		v1beta1.AnnotationOwner: "bob", "example.com/user": "alice@example.com",
 	}))
 	g.Expect(stripped.Status.Conditions).To(Equal([]corev1.PodCondition{
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: bound},

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/weight"
 )
 
@@ -129,8 +129,8 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 	}
 	keepLabels(stripped, pod, userLabel)
 	stripped.Annotations = keptOf(pod.Annotations, append([]string{
-		groupNameKey, v1alpha1.AnnotationOwner, v1alpha1.AnnotationProgress, v1alpha1.AnnotationCheckpointRequested,
-		v1alpha1.AnnotationCheckpointDone, userLabel,
+		groupNameKey, v1beta1.AnnotationOwner, v1beta1.AnnotationProgress, v1beta1.AnnotationCheckpointRequested,
+		v1beta1.AnnotationCheckpointDone, userLabel,
 	}, ofDevices...), longestAnnotation)
 	stripped.Spec.HostNetwork = pod.Spec.HostNetwork
 	keepPorts(stripped.Spec.Containers, pod.Spec.Containers)
@@ -188,9 +188,8 @@ func keepPorts(stripped, containers []corev1.Container) {
 
 // OurController is the kind and name of the job or merge that controls a pod; empty for other pods.
 func OurController(pod *corev1.Pod) (kind, name string) {
-	owner := metav1.GetControllerOf(pod)
-	if owner == nil || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") ||
-		owner.Kind != v1alpha1.ElasticTrainingJobKind && owner.Kind != v1alpha1.MergeJobKind {
+	owner := v1beta1.ControllerOf(pod, v1beta1.ElasticTrainingJobKind, v1beta1.MergeJobKind)
+	if owner == nil {
 		return "", ""
 	}
 	return owner.Kind, owner.Name

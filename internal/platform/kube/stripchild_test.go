@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -19,17 +19,17 @@ func TestWhatOthersWriteTakesNoMemory(t *testing.T) {
 	g := NewWithT(t)
 	large := strings.Repeat("x", 1<<20)
 	owner := metav1.OwnerReference{
-		APIVersion: "tideline.io/v1alpha1", Kind: "ElasticTrainingJob", Name: "a", UID: "a", Controller: ptr.To(true),
+		APIVersion: "tideline.io/v1beta1", Kind: "ElasticTrainingJob", Name: "a", UID: "a", Controller: ptr.To(true),
 	}
 	meta := metav1.ObjectMeta{
 		Namespace: "ads", Name: "a", UID: "1", ResourceVersion: "7",
-		Labels:          map[string]string{v1alpha1.LabelJob: "a", "team": "ads"},
+		Labels:          map[string]string{v1beta1.LabelJob: "a", "team": "ads"},
 		Annotations:     map[string]string{"note": large, "tideline.io/x": large},
 		OwnerReferences: []metav1.OwnerReference{{Kind: "Other", Name: large}, owner},
 		Finalizers:      []string{large},
 	}
 	kept := metav1.ObjectMeta{
-		Namespace: "ads", Name: "a", UID: "1", ResourceVersion: "7", Labels: map[string]string{v1alpha1.LabelJob: "a"},
+		Namespace: "ads", Name: "a", UID: "1", ResourceVersion: "7", Labels: map[string]string{v1beta1.LabelJob: "a"},
 		OwnerReferences: []metav1.OwnerReference{owner},
 	}
 	strip := StripConfigMap([]string{"hosts", "hostfile"})
@@ -40,25 +40,25 @@ func TestWhatOthersWriteTakesNoMemory(t *testing.T) {
 		ObjectMeta: meta, Spec: corev1.ServiceSpec{ExternalName: large},
 	})).To(Equal(&corev1.Service{ObjectMeta: kept}))
 
-	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-		corev1.LastAppliedConfigAnnotation: large, "note": "mine", v1alpha1.AnnotationOwner: "alice", "tideline.io/x": large,
+	job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		corev1.LastAppliedConfigAnnotation: large, "note": "mine", v1beta1.AnnotationOwner: "alice", "tideline.io/x": large,
 		"scheduling.volcano.sh/queue-name": "ads",
 	}}}
 	g.Expect(StripMetadata(job)).To(HaveField("Annotations", Equal(map[string]string{
-		v1alpha1.AnnotationOwner: "alice", "scheduling.volcano.sh/queue-name": "ads", "note": "mine",
+		v1beta1.AnnotationOwner: "alice", "scheduling.volcano.sh/queue-name": "ads", "note": "mine",
 	})))
 }
 
 // An annotation has an object looked at again, so a few short ones of others are kept.
 func TestFewAnnotationsOfOthersAreKept(t *testing.T) {
 	g := NewWithT(t)
-	job := &v1alpha1.ElasticTrainingJob{}
+	job := &v1beta1.ElasticTrainingJob{}
 	job.Annotations = map[string]string{"a.long": strings.Repeat("x", shortOfOthers)}
 	for i := range 100 {
 		job.Annotations[fmt.Sprintf("example.com/%02d", i)] = "x"
 	}
 	stripped, err := StripMetadata(job)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(stripped.(*v1alpha1.ElasticTrainingJob).Annotations).To(And(
+	g.Expect(stripped.(*v1beta1.ElasticTrainingJob).Annotations).To(And(
 		HaveLen(mostOfOthers), HaveKey("example.com/00"), HaveKey("example.com/15"), Not(HaveKey("a.long"))))
 }

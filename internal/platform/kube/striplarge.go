@@ -11,16 +11,16 @@ import (
 	"k8s.io/component-helpers/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/weight"
 )
 
 // StripJob drops the template of a job or merge that is too large to be run, and notes what it weighs.
 func StripJob(o any) (any, error) {
 	switch job := o.(type) {
-	case *v1alpha1.ElasticTrainingJob:
+	case *v1beta1.ElasticTrainingJob:
 		dropTemplate(job, &job.Spec.Template)
-	case *v1alpha1.MergeJob:
+	case *v1beta1.MergeJob:
 		dropTemplate(job, &job.Spec.Template)
 	}
 	return StripMetadata(o)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/weight"
 )
 
@@ -22,11 +22,11 @@ import (
 func TestTemplatesThatAreTooLargeAreNotKept(t *testing.T) {
 	for kind, c := range map[string]func() (client.Object, *corev1.PodTemplateSpec){
 		"training": func() (client.Object, *corev1.PodTemplateSpec) {
-			job := &v1alpha1.ElasticTrainingJob{}
+			job := &v1beta1.ElasticTrainingJob{}
 			return job, &job.Spec.Template
 		},
 		"merge": func() (client.Object, *corev1.PodTemplateSpec) {
-			job := &v1alpha1.MergeJob{}
+			job := &v1beta1.MergeJob{}
 			return job, &job.Spec.Template
 		},
 	} {
@@ -61,7 +61,7 @@ func TestPodsWithoutEndTakeNoMemory(t *testing.T) {
 		requests[corev1.ResourceName(fmt.Sprintf("zz.example/r%d", i))] = quantity.MustParse("1")
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{
-		v1alpha1.AnnotationOwner: strings.Repeat("x", 200_000), groupNameKey: "group",
+		v1beta1.AnnotationOwner: strings.Repeat("x", 200_000), groupNameKey: "group",
 	}}}
 	for i := range 5000 {
 		pod.OwnerReferences = append(pod.OwnerReferences,
@@ -102,7 +102,7 @@ func TestLabelsAndOwnersWithoutEndTakeNoMemory(t *testing.T) {
 	}
 	meta.OwnerReferences[0].Controller, meta.OwnerReferences[0].Name = ptr.To(true), strings.Repeat("x", 100_000)
 	strip := StripConfigMap(nil)
-	for _, o := range []client.Object{&v1alpha1.ElasticTrainingJob{ObjectMeta: meta}, &corev1.Namespace{ObjectMeta: meta}} {
+	for _, o := range []client.Object{&v1beta1.ElasticTrainingJob{ObjectMeta: meta}, &corev1.Namespace{ObjectMeta: meta}} {
 		g.Expect(StripMetadata(o.DeepCopyObject())).To(WithTransform(weight.Of, BeNumerically("<", 20<<10)))
 	}
 	g.Expect(strip(&corev1.ConfigMap{ObjectMeta: meta})).To(WithTransform(weight.Of, BeNumerically("<", 20<<10)))

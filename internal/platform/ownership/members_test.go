@@ -7,30 +7,30 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
-func naming(members ...v1alpha1.ProfileMember) *v1alpha1.ResourceQuotaProfile {
-	return &v1alpha1.ResourceQuotaProfile{Spec: v1alpha1.ResourceQuotaProfileSpec{Members: members}}
+func naming(members ...v1beta1.ProfileMember) *v1beta1.ResourceQuotaProfile {
+	return &v1beta1.ResourceQuotaProfile{Spec: v1beta1.ResourceQuotaProfileSpec{Members: members}}
 }
 
 func TestEntriesOfAnOwner(t *testing.T) {
-	alice, ivy := v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "alice"},
-		v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser, Name: "ivy"}
-	interns, ml := v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns"},
-		v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml"}
+	alice, ivy := v1beta1.ProfileMember{Kind: v1beta1.MemberUser, Name: "alice"},
+		v1beta1.ProfileMember{Kind: v1beta1.MemberUser, Name: "ivy"}
+	interns, ml := v1beta1.ProfileMember{Kind: v1beta1.MemberGroup, Name: "interns"},
+		v1beta1.ProfileMember{Kind: v1beta1.MemberGroup, Name: "ml"}
 	p := naming(alice, ml, ivy, interns)
 	for name, c := range map[string]struct {
 		owner   Owner
-		entries []v1alpha1.ProfileMember
+		entries []v1beta1.ProfileMember
 		groups  []string
 	}{
-		"by name":  {Owner{User: "ivy"}, []v1alpha1.ProfileMember{ivy}, nil},
-		"by group": {Owner{User: "bob", Groups: []string{"ml"}}, []v1alpha1.ProfileMember{ml}, []string{"ml"}},
+		"by name":  {Owner{User: "ivy"}, []v1beta1.ProfileMember{ivy}, nil},
+		"by group": {Owner{User: "bob", Groups: []string{"ml"}}, []v1beta1.ProfileMember{ml}, []string{"ml"}},
 		"by groups": {
-			Owner{User: "bob", Groups: []string{"ml", "interns"}}, []v1alpha1.ProfileMember{ml, interns}, []string{"interns", "ml"},
+			Owner{User: "bob", Groups: []string{"ml", "interns"}}, []v1beta1.ProfileMember{ml, interns}, []string{"interns", "ml"},
 		},
-		"by both":           {Owner{User: "ivy", Groups: []string{"ml"}}, []v1alpha1.ProfileMember{ml, ivy}, []string{"ml"}},
+		"by both":           {Owner{User: "ivy", Groups: []string{"ml"}}, []v1beta1.ProfileMember{ml, ivy}, []string{"ml"}},
 		"a group's name":    {Owner{User: "ml", Groups: []string{"alice"}}, nil, nil},
 		"another":           {Owner{User: "bob", Groups: []string{"leads"}}, nil, nil},
 		"nobody":            {Owner{}, nil, nil},
@@ -79,32 +79,32 @@ func TestGroupsThatNobodyChecked(t *testing.T) {
 			if c.changed {
 				generation = 2
 			}
-			g.Expect(OfTraining(&v1alpha1.ElasticTrainingJob{
+			g.Expect(OfTraining(&v1beta1.ElasticTrainingJob{
 				ObjectMeta: metav1.ObjectMeta{Generation: generation},
-				Spec: v1alpha1.ElasticTrainingJobSpec{Owner: "ivy", Submitter: &v1alpha1.Submitter{Username: "ivy",
+				Spec: v1beta1.ElasticTrainingJobSpec{Owner: "ivy", Submitter: &v1beta1.Submitter{Username: "ivy",
 					Groups: []string{"interns"}}},
-				Status: v1alpha1.ElasticTrainingJobStatus{ObservedGeneration: observed, Conditions: c.conditions},
+				Status: v1beta1.ElasticTrainingJobStatus{ObservedGeneration: observed, Conditions: c.conditions},
 			}, c.off)).To(Equal(want))
-			g.Expect(OfMerge(&v1alpha1.MergeJob{
+			g.Expect(OfMerge(&v1beta1.MergeJob{
 				ObjectMeta: metav1.ObjectMeta{Generation: generation},
-				Spec:       v1alpha1.MergeJobSpec{Owner: "ivy", Submitter: &v1alpha1.Submitter{Username: "ivy", Groups: []string{"interns"}}},
-				Status:     v1alpha1.MergeJobStatus{ObservedGeneration: observed, Conditions: c.conditions},
+				Spec:       v1beta1.MergeJobSpec{Owner: "ivy", Submitter: &v1beta1.Submitter{Username: "ivy", Groups: []string{"interns"}}},
+				Status:     v1beta1.MergeJobStatus{ObservedGeneration: observed, Conditions: c.conditions},
 			}, c.off)).To(Equal(want))
 		})
 	}
 }
 
 func unchecked() []metav1.Condition {
-	return []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
+	return []metav1.Condition{{Type: v1beta1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
 }
 
 func TestNamed(t *testing.T) {
 	g := NewWithT(t)
-	profiles := []*v1alpha1.ResourceQuotaProfile{
-		naming(v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "ml"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberUser,
+	profiles := []*v1beta1.ResourceQuotaProfile{
+		naming(v1beta1.ProfileMember{Kind: v1beta1.MemberGroup, Name: "ml"}, v1beta1.ProfileMember{Kind: v1beta1.MemberUser,
 			Name: "alice"}), naming(),
-		naming(v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "interns"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup,
-			Name: "ml"}, v1alpha1.ProfileMember{Kind: v1alpha1.MemberGroup, Name: "leads"}),
+		naming(v1beta1.ProfileMember{Kind: v1beta1.MemberGroup, Name: "interns"}, v1beta1.ProfileMember{Kind: v1beta1.MemberGroup,
+			Name: "ml"}, v1beta1.ProfileMember{Kind: v1beta1.MemberGroup, Name: "leads"}),
 	}
 	g.Expect(NamedGroups([]string{"ml", "system:authenticated", "interns", "alice", ""}, profiles)).To(Equal([]string{"interns",
 		"ml"}))

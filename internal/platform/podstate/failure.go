@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -48,7 +48,7 @@ func failureOf(pod *corev1.Pod) Failure {
 
 // trainerFirst orders the training container before others.
 func trainerFirst(container string) int {
-	if container == v1alpha1.TrainerContainer {
+	if container == v1beta1.TrainerContainer {
 		return 0
 	}
 	return 1

@@ -3,7 +3,7 @@ package podstate
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
@@ -19,10 +19,10 @@ type Marks struct {
 // MarksOf reads the marks of a pod.
 func MarksOf(pod *corev1.Pod) Marks {
 	return Marks{
-		Job: pod.Labels[v1alpha1.LabelJob], Index: pod.Labels[v1alpha1.LabelWorkerIndex],
-		Attempt: pod.Labels[v1alpha1.LabelAttempt], Part: pod.Labels[v1alpha1.LabelPart], Task: pod.Labels[v1alpha1.LabelTask],
-		OwnerHash: pod.Labels[v1alpha1.LabelOwnerHash],
-		Owner:     pod.Annotations[v1alpha1.AnnotationOwner], Group: gang.GroupOf(pod),
+		Job: pod.Labels[v1beta1.LabelJob], Index: pod.Labels[v1beta1.LabelWorkerIndex],
+		Attempt: pod.Labels[v1beta1.LabelAttempt], Part: pod.Labels[v1beta1.LabelPart], Task: pod.Labels[v1beta1.LabelTask],
+		OwnerHash: pod.Labels[v1beta1.LabelOwnerHash],
+		Owner:     pod.Annotations[v1beta1.AnnotationOwner], Group: gang.GroupOf(pod),
 	}
 }
 
@@ -42,13 +42,13 @@ func (m Marks) Differences(have Marks) []Mark {
 	}
 	var all []Mark
 	for _, one := range []Mark{
-		{v1alpha1.LabelJob, false, have.Job, m.Job},
-		{v1alpha1.LabelWorkerIndex, false, have.Index, m.Index},
-		{v1alpha1.LabelAttempt, false, have.Attempt, m.Attempt},
-		{v1alpha1.LabelPart, false, have.Part, m.Part},
-		{v1alpha1.LabelTask, false, have.Task, m.Task},
-		{v1alpha1.LabelOwnerHash, false, have.OwnerHash, m.OwnerHash},
-		{v1alpha1.AnnotationOwner, true, have.Owner, m.Owner},
+		{v1beta1.LabelJob, false, have.Job, m.Job},
+		{v1beta1.LabelWorkerIndex, false, have.Index, m.Index},
+		{v1beta1.LabelAttempt, false, have.Attempt, m.Attempt},
+		{v1beta1.LabelPart, false, have.Part, m.Part},
+		{v1beta1.LabelTask, false, have.Task, m.Task},
+		{v1beta1.LabelOwnerHash, false, have.OwnerHash, m.OwnerHash},
+		{v1beta1.AnnotationOwner, true, have.Owner, m.Owner},
 		{gang.GroupAnnotation, true, have.Group, m.Group},
 	} {
 		if one.Have != one.Want {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Worker is one pod of the job.
@@ -76,7 +76,7 @@ type Departure struct {
 }
 
 // CheckpointDone is the number of the annotation of that name; 0 for none.
-func CheckpointDone(pod *corev1.Pod) int64 { return numberIn(pod, v1alpha1.AnnotationCheckpointDone) }
+func CheckpointDone(pod *corev1.Pod) int64 { return numberIn(pod, v1beta1.AnnotationCheckpointDone) }
 
 // numberIn is the number in an annotation; 0 for none.
 func numberIn(pod *corev1.Pod, annotation string) int64 {
@@ -96,7 +96,7 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 	w := Worker{
 		Index:        index,
 		UID:          pod.UID,
-		Attempt:      pod.Labels[v1alpha1.LabelAttempt],
+		Attempt:      pod.Labels[v1beta1.LabelAttempt],
 		Phase:        pod.Status.Phase,
 		Scheduled:    pod.Spec.NodeName != "",
 		Node:         pod.Spec.NodeName,
@@ -112,8 +112,8 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 	for _, gate := range pod.Spec.SchedulingGates {
 		w.Gates = append(w.Gates, gate.Name)
 	}
-	w.Progress = numberIn(pod, v1alpha1.AnnotationProgress)
-	w.CheckpointRequested = numberIn(pod, v1alpha1.AnnotationCheckpointRequested)
+	w.Progress = numberIn(pod, v1beta1.AnnotationProgress)
+	w.CheckpointRequested = numberIn(pod, v1beta1.AnnotationCheckpointRequested)
 	w.CheckpointDone = CheckpointDone(pod)
 	for _, c := range pod.Status.Conditions {
 		if c.Status != corev1.ConditionTrue {
@@ -193,14 +193,14 @@ func (w Worker) StartError() string { return startErrors[w.Waiting] }
 // startErrors maps the reasons for which a kubelet does not start a container to condition reasons
 // (k8s.io/kubernetes/pkg/kubelet/images/types.go and pkg/kubelet/kuberuntime/kuberuntime_container.go).
 var startErrors = map[string]string{
-	"ErrImagePull":               v1alpha1.ReasonImagePullFailed,
-	"ImagePullBackOff":           v1alpha1.ReasonImagePullFailed,
-	"ErrImageNeverPull":          v1alpha1.ReasonImagePullFailed,
-	"InvalidImageName":           v1alpha1.ReasonImagePullFailed,
-	"RegistryUnavailable":        v1alpha1.ReasonImagePullFailed,
-	"CreateContainerConfigError": v1alpha1.ReasonContainerConfigError,
-	"CreateContainerError":       v1alpha1.ReasonContainerConfigError,
-	"RunContainerError":          v1alpha1.ReasonContainerConfigError,
-	"PreCreateHookError":         v1alpha1.ReasonContainerConfigError,
-	"PostStartHookError":         v1alpha1.ReasonContainerConfigError,
+	"ErrImagePull":               v1beta1.ReasonImagePullFailed,
+	"ImagePullBackOff":           v1beta1.ReasonImagePullFailed,
+	"ErrImageNeverPull":          v1beta1.ReasonImagePullFailed,
+	"InvalidImageName":           v1beta1.ReasonImagePullFailed,
+	"RegistryUnavailable":        v1beta1.ReasonImagePullFailed,
+	"CreateContainerConfigError": v1beta1.ReasonContainerConfigError,
+	"CreateContainerError":       v1beta1.ReasonContainerConfigError,
+	"RunContainerError":          v1beta1.ReasonContainerConfigError,
+	"PreCreateHookError":         v1beta1.ReasonContainerConfigError,
+	"PostStartHookError":         v1beta1.ReasonContainerConfigError,
 }

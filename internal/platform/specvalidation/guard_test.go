@@ -10,22 +10,22 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/crd"
 )
 
-type job = v1alpha1.ElasticTrainingJob
+type job = v1beta1.ElasticTrainingJob
 
 func good() *job {
 	j := &job{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr"}}
-	j.Spec = v1alpha1.ElasticTrainingJobSpec{MinReplicas: 2, MaxReplicas: 8}
+	j.Spec = v1beta1.ElasticTrainingJobSpec{MinReplicas: 2, MaxReplicas: 8}
 	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Image: "t"}}
-	j.Spec.Cleanup.PodPolicy = v1alpha1.CleanPodPolicyRunning
+	j.Spec.Cleanup.PodPolicy = v1beta1.CleanPodPolicyRunning
 	return j
 }
 
 func TestCheck(t *testing.T) {
-	guard, err := New(crd.ElasticTrainingJob, v1alpha1.GroupVersion.Version)
+	guard, err := New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for name, c := range map[string]struct {
 		edit func(*job)
@@ -49,26 +49,26 @@ func TestCheck(t *testing.T) {
 		"an init container without image": {
 			func(j *job) { j.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "fetch"}} },
 			[]string{"spec.template.spec.initContainers: Invalid value: init container fetch has no image"}},
-		"empty list": {func(j *job) { j.Spec.Framework.Torchrun = &v1alpha1.Torchrun{RdzvConf: []v1alpha1.RdzvConf{}} },
+		"empty list": {func(j *job) { j.Spec.Framework.Torchrun = &v1beta1.Torchrun{RdzvConf: []v1beta1.RdzvConf{}} },
 			[]string{"spec.framework.torchrun.rdzvConf", "at least 1 items"}},
 		"key twice": {func(j *job) {
-			j.Spec.Framework.Torchrun = &v1alpha1.Torchrun{RdzvConf: []v1alpha1.RdzvConf{{Key: "a", Value: "1"}, {Key: "a", Value: "2"}}}
+			j.Spec.Framework.Torchrun = &v1beta1.Torchrun{RdzvConf: []v1beta1.RdzvConf{{Key: "a", Value: "1"}, {Key: "a", Value: "2"}}}
 		},
 			[]string{"spec.framework.torchrun.rdzvConf[1]: Duplicate value"}},
 		"reserved variable": {func(j *job) { j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "RANK"}} },
 			[]string{"spec.template.spec.containers", "env RANK of container trainer is reserved"}},
 		"a variable that only torchrun reserves": {func(j *job) {
-			j.Spec.Framework.Type = v1alpha1.FrameworkCustom
+			j.Spec.Framework.Type = v1beta1.FrameworkCustom
 			j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "RANK"}}
 		}, nil},
-		"ssh keys for torchrun": {func(j *job) { j.Spec.Framework.SSH = v1alpha1.SSHKeyPair },
+		"ssh keys for torchrun": {func(j *job) { j.Spec.Framework.SSH = v1beta1.SSHKeyPair },
 			[]string{"spec.framework.ssh", "needs type Custom"}},
 		"ssh keys for MPI": {func(j *job) {
-			j.Spec.Framework.Type, j.Spec.Framework.SSH = v1alpha1.FrameworkCustom, v1alpha1.SSHKeyPair
+			j.Spec.Framework.Type, j.Spec.Framework.SSH = v1beta1.FrameworkCustom, v1beta1.SSHKeyPair
 		}, nil},
-		"targets": {func(j *job) { j.Spec.SuccessPolicy.Targets = []v1alpha1.WorkerTarget{{Indexes: "all"}} },
+		"targets": {func(j *job) { j.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: "all"}} },
 			[]string{"spec.successPolicy.targets[0].indexes", "all", "should match"}},
-		"a former name": {func(j *job) { j.Spec.FormerRunPolicy = &v1alpha1.FormerObject{} },
+		"a former name": {func(j *job) { j.Spec.FormerRunPolicy = &v1beta1.FormerObject{} },
 			[]string{"spec.runPolicy: Invalid value: runPolicy has been split"}},
 		"a former name with the zero value": {func(j *job) { j.Spec.Elasticity.FormerCooldownSeconds = ptr.To[int32](0) },
 			[]string{"spec.elasticity.cooldownSeconds: Invalid value: 0: cooldownSeconds has moved"}},
@@ -92,7 +92,7 @@ func TestCheck(t *testing.T) {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	guard, err := New(crd.ElasticTrainingJob, v1alpha1.GroupVersion.Version)
+	guard, err := New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -108,17 +108,17 @@ func TestVersionsAreFoundByName(t *testing.T) {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	g.Expect(yaml.Unmarshal(crd.ElasticTrainingJob, definition)).To(Succeed())
 	later := *definition.Spec.Versions[0].DeepCopy()
-	later.Name, later.Schema = "v1beta1", &apiextensionsv1.CustomResourceValidation{
+	later.Name, later.Schema = "v2", &apiextensionsv1.CustomResourceValidation{
 		OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Required: []string{"later"}},
 	}
 	definition.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{later, definition.Spec.Versions[0]}
 	both, err := yaml.Marshal(definition)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	guard, err := New(both, "v1alpha1")
+	guard, err := New(both, v1beta1.GroupVersion.Version)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(guard.CheckSpec(t.Context(), good())).To(BeEmpty())
-	guard, err = New(both, "v1beta1")
+	guard, err = New(both, "v2")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(guard.CheckSpec(t.Context(), good())).To(ContainSubstring("later"))
 	_, err = New(both, "v1")
@@ -127,8 +127,8 @@ func TestVersionsAreFoundByName(t *testing.T) {
 
 func TestADefinitionIsCompiledOnce(t *testing.T) {
 	g := NewWithT(t)
-	first, err := New(crd.CostReport, v1alpha1.GroupVersion.Version)
+	first, err := New(crd.CostReport, v1beta1.GroupVersion.Version)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(New(crd.CostReport, v1alpha1.GroupVersion.Version)).To(BeIdenticalTo(first))
-	g.Expect(New(crd.MergeJob, v1alpha1.GroupVersion.Version)).NotTo(BeIdenticalTo(first))
+	g.Expect(New(crd.CostReport, v1beta1.GroupVersion.Version)).To(BeIdenticalTo(first))
+	g.Expect(New(crd.MergeJob, v1beta1.GroupVersion.Version)).NotTo(BeIdenticalTo(first))
 }

@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
@@ -108,7 +108,7 @@ type Limits struct {
 }
 
 // LimitsOf returns the limits of a profile; none for nil.
-func LimitsOf(profile *v1alpha1.ResourceQuotaProfile) Limits {
+func LimitsOf(profile *v1beta1.ResourceQuotaProfile) Limits {
 	if profile == nil {
 		return Limits{}
 	}
@@ -116,7 +116,7 @@ func LimitsOf(profile *v1alpha1.ResourceQuotaProfile) Limits {
 	if c := profile.Spec.Caps; c != nil {
 		l.All = append(limitsOf(ScopeJob, c.PerJob), limitsOf(ScopeUser, c.PerUser)...)
 		l.Hours = hoursOf(c.AcceleratorHours)
-		l.IgnoreOthers = c.OtherWorkloads == v1alpha1.OtherWorkloadsIgnore
+		l.IgnoreOthers = c.OtherWorkloads == v1beta1.OtherWorkloadsIgnore
 	}
 	queue := MilliAmountsOf(profile.Spec.Queue.Capability)
 	for _, name := range slices.Sorted(maps.Keys(queue)) {
@@ -126,7 +126,7 @@ func LimitsOf(profile *v1alpha1.ResourceQuotaProfile) Limits {
 	return l
 }
 
-func limitsOf(scope Scope, all []v1alpha1.ResourceCap) []Limit {
+func limitsOf(scope Scope, all []v1beta1.ResourceCap) []Limit {
 	var limits []Limit
 	for _, c := range all {
 		name := corev1.ResourceName(c.Resource)
@@ -137,10 +137,10 @@ func limitsOf(scope Scope, all []v1alpha1.ResourceCap) []Limit {
 }
 
 // hoursOf are the budgets that jobs wait for, or that keep surplus from growing.
-func hoursOf(all []v1alpha1.HourCap) []Limit {
+func hoursOf(all []v1beta1.HourCap) []Limit {
 	var limits []Limit
 	for _, h := range all {
-		if h.OnExceeded == v1alpha1.ExceededNotify {
+		if h.OnExceeded == v1beta1.ExceededNotify {
 			continue
 		}
 		limits = append(limits, Limit{Scope: ScopeHours, Max: int64(h.PerUser) * Hour, Window: h.Window.Duration})
@@ -176,7 +176,7 @@ func (l Limits) NeverFits(core MilliAmounts, model string) (*Limit, int64) {
 }
 
 // AskOf identifies the job and its attempt.
-func AskOf(job *v1alpha1.ElasticTrainingJob) string {
+func AskOf(job *v1beta1.ElasticTrainingJob) string {
 	if job.Status.Attempt == nil {
 		return string(job.UID)
 	}
@@ -184,24 +184,24 @@ func AskOf(job *v1alpha1.ElasticTrainingJob) string {
 }
 
 // StandingOf is the standing of an owner in a profile: the highest of all member entries that match, and staff if none does.
-func StandingOf(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) v1alpha1.Standing {
-	standing := v1alpha1.Standing("")
+func StandingOf(profile *v1beta1.ResourceQuotaProfile, owner ownership.Owner) v1beta1.Standing {
+	standing := v1beta1.Standing("")
 	for m := range owner.MemberEntries(profile) {
 		if standing == "" || standingRank(m.Standing) < standingRank(standing) {
 			standing = m.Standing
 		}
 	}
-	return cmp.Or(standing, v1alpha1.StandingStaff)
+	return cmp.Or(standing, v1beta1.StandingStaff)
 }
 
 // standingRank orders standings: 0 goes first.
-func standingRank(s v1alpha1.Standing) int {
+func standingRank(s v1beta1.Standing) int {
 	switch s {
-	case v1alpha1.StandingSenior:
+	case v1beta1.StandingSenior:
 		return 0
-	case v1alpha1.StandingIntern:
+	case v1beta1.StandingIntern:
 		return 2
-	case v1alpha1.StandingStaff:
+	case v1beta1.StandingStaff:
 	}
 	return 1
 }

@@ -3,7 +3,7 @@ package admission
 import (
 	"slices"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // A merge has its place in the line of a pool, whose Queue is not the profile's. What holds for it all the same: caps that it
@@ -38,18 +38,18 @@ func (l Limits) MostPods(core, most int32, each MilliAmounts, model string) int3
 }
 
 // BudgetUsedUp is the first budget that a user has used up, as the status of a profile has it, which names the first
-// [v1alpha1.OverBudgetLimit] users. Only budgets with one of these consequences count. A budget of no hours is used up by all
+// [v1beta1.OverBudgetLimit] users. Only budgets with one of these consequences count. A budget of no hours is used up by all
 // users, and then there is no User. Nil for none, and for no profile.
 func BudgetUsedUp(
-	profile *v1alpha1.ResourceQuotaProfile, user string, consequences ...v1alpha1.OnExceeded,
-) *v1alpha1.OverBudget {
+	profile *v1beta1.ResourceQuotaProfile, user string, consequences ...v1beta1.OnExceeded,
+) *v1beta1.OverBudget {
 	if profile == nil {
 		return nil
 	}
 	if c := profile.Spec.Caps; c != nil {
 		for _, h := range c.AcceleratorHours {
 			if h.PerUser == 0 && slices.Contains(consequences, h.OnExceeded) {
-				return &v1alpha1.OverBudget{Window: h.Window, OnExceeded: h.OnExceeded}
+				return &v1beta1.OverBudget{Window: h.Window, OnExceeded: h.OnExceeded}
 			}
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // ModelOf is the model of accelerator that a gang asks for, by its accelerator (nil for none) or by what the template of its pods
 // demands of the labels of nodes. It is empty for a gang that names none or several: its pods count by the nodes they are on.
-func ModelOf(a *v1alpha1.Accelerator, spec *corev1.PodSpec, accelerators config.Accelerators) string {
+func ModelOf(a *v1beta1.Accelerator, spec *corev1.PodSpec, accelerators config.Accelerators) string {
 	var allowed []sets.Set[string] // one for each demand: the models that meet it
 	if a != nil && len(a.Models) > 0 {
 		allowed = append(allowed, sets.New(a.Models...))

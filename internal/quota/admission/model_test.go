@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -53,9 +53,9 @@ func TestModelThatAJobNames(t *testing.T) {
 		"two, and affinity to one":    {models: []string{"A100", "H100"}, affinity: demanding(all(in("A100"))), want: "A100"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var a *v1alpha1.Accelerator
+			var a *v1beta1.Accelerator
 			if c.models != nil {
-				a = &v1alpha1.Accelerator{Models: c.models}
+				a = &v1beta1.Accelerator{Models: c.models}
 			}
 			spec := &corev1.PodSpec{NodeSelector: c.selector, Affinity: c.affinity}
 			NewWithT(t).Expect(ModelOf(a, spec, config.DefaultAccelerators())).To(Equal(c.want))

@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Order decides who goes first while room is short:
@@ -24,7 +24,7 @@ type Order struct {
 	Seat func(c *Claimant, heldLong bool) bool
 }
 
-func orderOf(spec *v1alpha1.ProfileOrder) *Order {
+func orderOf(spec *v1beta1.ProfileOrder) *Order {
 	if spec == nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // room seats gangs in so many GPUs, in the order in which it is asked. While one does not fit the rest is kept for it.
@@ -31,14 +31,14 @@ func ordered(free int64) Limits {
 }
 
 // of is a job that asks for two GPUs and has waited so long.
-func of(name string, standing v1alpha1.Standing, waited time.Duration) Claimant {
+func of(name string, standing v1beta1.Standing, waited time.Duration) Claimant {
 	c := asking(name, name, 2, 0)
 	c.Standing, c.Created, c.Since = standing, now.Add(-waited), now.Add(-waited)
 	return c
 }
 
 func TestWhoGoesFirstWhileRoomIsShort(t *testing.T) {
-	const intern, staff, senior = v1alpha1.StandingIntern, v1alpha1.StandingStaff, v1alpha1.StandingSenior
+	const intern, staff, senior = v1beta1.StandingIntern, v1beta1.StandingStaff, v1beta1.StandingSenior
 	high := of("b", intern, 0)
 	high.Priority = 100000
 	for name, c := range map[string]struct {
@@ -74,8 +74,8 @@ func TestWhoGoesFirstWhileRoomIsShort(t *testing.T) {
 
 func TestWhoWaitsForRoomIsToldUntilWhen(t *testing.T) {
 	g := NewWithT(t)
-	intern := of("ivy", v1alpha1.StandingIntern, 0)
-	const senior = v1alpha1.StandingSenior
+	intern := of("ivy", v1beta1.StandingIntern, 0)
+	const senior = v1beta1.StandingSenior
 	decided := turns(ordered(2), of("sam", senior, 0), of("sue", senior, -time.Minute), intern)
 	g.Expect(decided[intern.Job].Blocked.DescribeBlock("ads")).To(Equal("Profile ads orders its trainings while room is short, " +
 		"and this one is at position 2, after ads/sue. It takes room that is free from 2026-11-20T10:10:00Z, and goes before " +
@@ -84,9 +84,9 @@ func TestWhoWaitsForRoomIsToldUntilWhen(t *testing.T) {
 
 func TestAGrantKeepsItsRoomUntilItsGangIsSeen(t *testing.T) {
 	g := NewWithT(t)
-	first := of("a", v1alpha1.StandingStaff, 0)
+	first := of("a", v1beta1.StandingStaff, 0)
 	_, grants := AdmitJobs(ordered(2), []Claimant{first}, nil, nil, now)
-	decided, _ := AdmitJobs(ordered(2), []Claimant{first, of("b", v1alpha1.StandingStaff, time.Minute)}, nil, grants,
+	decided, _ := AdmitJobs(ordered(2), []Claimant{first, of("b", v1beta1.StandingStaff, time.Minute)}, nil, grants,
 		now.Add(time.Second))
 	g.Expect(decided[first.Job].Admitted).To(BeTrue())
 	g.Expect(decided[key("b")].Admitted).To(BeFalse())
@@ -104,8 +104,8 @@ func TestNoJobWaitsBeyondItsBoundWhileItFits(t *testing.T) {
 	for seed := range uint64(16) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 27))
-			const senior = v1alpha1.StandingSenior
-			standings := []v1alpha1.Standing{v1alpha1.StandingIntern, senior, senior, v1alpha1.StandingStaff}
+			const senior = v1beta1.StandingSenior
+			standings := []v1beta1.Standing{v1beta1.StandingIntern, senior, senior, v1beta1.StandingStaff}
 			var waiting []Claimant
 			ends := map[Key]time.Time{}
 			held := map[Key]Claimant{}

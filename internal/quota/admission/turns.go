@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // What AdmitJobs computes, for each limit of the profile and each user that it counts:
@@ -60,7 +60,7 @@ type Claimant struct {
 	User string
 	// Priority of the tier, Standing of the user and Created of the job order those that wait.
 	Priority int32
-	Standing v1alpha1.Standing
+	Standing v1beta1.Standing
 	Created  time.Time
 	// Since is when it began to wait; zero for one that has its gang.
 	Since time.Time

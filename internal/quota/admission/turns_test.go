@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 )
 
@@ -39,7 +39,7 @@ func inQueue(most int64) Limit { return Limit{Scope: ScopeQueue, Resource: gpu, 
 // asking is a job of a user's that waits for a gang of so many GPUs, and was created so many minutes after others.
 func asking(name, user string, core int64, minutes int) Claimant {
 	return Claimant{
-		Job: key(name), User: user, Priority: 1000, Standing: v1alpha1.StandingStaff,
+		Job: key(name), User: user, Priority: 1000, Standing: v1beta1.StandingStaff,
 		Created: now.Add(time.Duration(minutes) * time.Minute), Core: gpus(core), Worker: gpus(1), Asks: true, InQueue: true,
 	}
 }
@@ -84,8 +84,8 @@ func TestNoJobOvertakes(t *testing.T) {
 func TestOrderIsByTierStandingAndAge(t *testing.T) {
 	g := NewWithT(t)
 	intern, senior, tier := asking("intern", "ivy", 4, 0), asking("senior", "sam", 4, 5), asking("tier", "ivy", 4, 9)
-	intern.Standing, senior.Standing = v1alpha1.StandingIntern, v1alpha1.StandingSenior
-	tier.Standing, tier.Priority = v1alpha1.StandingIntern, 100000
+	intern.Standing, senior.Standing = v1beta1.StandingIntern, v1beta1.StandingSenior
+	tier.Standing, tier.Priority = v1beta1.StandingIntern, 100000
 	old, young := asking("old", "bob", 4, 1), asking("young", "carol", 4, 2)
 	decided := turns(limits(inQueue(4)), intern, young, tier, old, senior)
 	g.Expect(decided[key("tier")].Admitted).To(BeTrue())
@@ -249,7 +249,7 @@ func TestSurplusGrowsWithinTheLimits(t *testing.T) {
 func TestWhatWasAllowedCountsBeforeItIsSeen(t *testing.T) {
 	g := NewWithT(t)
 	first, second := asking("first", "alice", 8, 1), asking("second", "alice", 8, 0)
-	second.Standing = v1alpha1.StandingStaff
+	second.Standing = v1beta1.StandingStaff
 	decided, grants := AdmitJobs(limits(perUser(8)), []Claimant{first}, nil, nil, now)
 	g.Expect(decided[key("first")].Admitted).To(BeTrue())
 	decided, grants = AdmitJobs(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(time.Second))
@@ -429,18 +429,18 @@ func (h *history) broken() string {
 
 func TestLimitsOfAProfile(t *testing.T) {
 	g := NewWithT(t)
-	p := &v1alpha1.ResourceQuotaProfile{}
+	p := &v1beta1.ResourceQuotaProfile{}
 	g.Expect(LimitsOf(nil).HasLimits()).To(BeFalse())
 	g.Expect(LimitsOf(p).HasLimits()).To(BeFalse())
 	p.Spec.Queue.Capability = corev1.ResourceList{gpu: resource.MustParse("8"), "cpu": resource.MustParse("1500m")}
-	p.Spec.Caps = &v1alpha1.ProfileCaps{
-		PerUser:        []v1alpha1.ResourceCap{{Resource: "memory", Max: resource.MustParse("1Gi")}},
-		PerJob:         []v1alpha1.ResourceCap{{Resource: string(gpu), Model: "A100", Max: resource.MustParse("4")}},
-		OtherWorkloads: v1alpha1.OtherWorkloadsIgnore,
+	p.Spec.Caps = &v1beta1.ProfileCaps{
+		PerUser:        []v1beta1.ResourceCap{{Resource: "memory", Max: resource.MustParse("1Gi")}},
+		PerJob:         []v1beta1.ResourceCap{{Resource: string(gpu), Model: "A100", Max: resource.MustParse("4")}},
+		OtherWorkloads: v1beta1.OtherWorkloadsIgnore,
 	}
-	p.Spec.Caps.AcceleratorHours = []v1alpha1.HourCap{
-		{Window: metav1.Duration{Duration: time.Hour}, PerUser: 2, OnExceeded: v1alpha1.ExceededQueue},
-		{Window: metav1.Duration{Duration: time.Hour}, PerUser: 1, OnExceeded: v1alpha1.ExceededNotify},
+	p.Spec.Caps.AcceleratorHours = []v1beta1.HourCap{
+		{Window: metav1.Duration{Duration: time.Hour}, PerUser: 2, OnExceeded: v1beta1.ExceededQueue},
+		{Window: metav1.Duration{Duration: time.Hour}, PerUser: 1, OnExceeded: v1beta1.ExceededNotify},
 	}
 	hours := []Limit{{Scope: ScopeHours, Max: 2 * Hour, Window: time.Hour}}
 	g.Expect(LimitsOf(p)).To(Equal(Limits{IgnoreOthers: true, Hours: hours, All: []Limit{
@@ -452,27 +452,27 @@ func TestLimitsOfAProfile(t *testing.T) {
 }
 
 func TestStandingOfAMember(t *testing.T) {
-	p := &v1alpha1.ResourceQuotaProfile{}
-	p.Spec.Members = []v1alpha1.ProfileMember{
-		{Kind: v1alpha1.MemberUser, Name: "alice", Standing: v1alpha1.StandingIntern}, {Kind: v1alpha1.MemberUser, Name: "alice",
-			Standing: v1alpha1.StandingSenior},
-		{Kind: v1alpha1.MemberUser, Name: "ivy", Standing: v1alpha1.StandingIntern},
-		{Kind: v1alpha1.MemberGroup, Name: "interns", Standing: v1alpha1.StandingIntern}, {Kind: v1alpha1.MemberGroup, Name: "leads",
-			Standing: v1alpha1.StandingSenior},
+	p := &v1beta1.ResourceQuotaProfile{}
+	p.Spec.Members = []v1beta1.ProfileMember{
+		{Kind: v1beta1.MemberUser, Name: "alice", Standing: v1beta1.StandingIntern}, {Kind: v1beta1.MemberUser, Name: "alice",
+			Standing: v1beta1.StandingSenior},
+		{Kind: v1beta1.MemberUser, Name: "ivy", Standing: v1beta1.StandingIntern},
+		{Kind: v1beta1.MemberGroup, Name: "interns", Standing: v1beta1.StandingIntern}, {Kind: v1beta1.MemberGroup, Name: "leads",
+			Standing: v1beta1.StandingSenior},
 	}
 	for name, c := range map[string]struct {
 		owner    ownership.Owner
-		standing v1alpha1.Standing
+		standing v1beta1.Standing
 	}{
-		"of two entries":     {ownership.Owner{User: "alice"}, v1alpha1.StandingSenior},
-		"of one":             {ownership.Owner{User: "ivy"}, v1alpha1.StandingIntern},
-		"of none":            {ownership.Owner{User: "bob"}, v1alpha1.StandingStaff},
-		"by a group":         {ownership.Owner{User: "bob", Groups: []string{"interns"}}, v1alpha1.StandingIntern},
-		"by two groups":      {ownership.Owner{User: "bob", Groups: []string{"interns", "leads"}}, v1alpha1.StandingSenior},
-		"by name and group":  {ownership.Owner{User: "ivy", Groups: []string{"leads"}}, v1alpha1.StandingSenior},
-		"by group and name":  {ownership.Owner{User: "alice", Groups: []string{"interns"}}, v1alpha1.StandingSenior},
-		"in a group unnamed": {ownership.Owner{User: "bob", Groups: []string{"ml"}}, v1alpha1.StandingStaff},
-		"no user":            {ownership.Owner{}, v1alpha1.StandingStaff},
+		"of two entries":     {ownership.Owner{User: "alice"}, v1beta1.StandingSenior},
+		"of one":             {ownership.Owner{User: "ivy"}, v1beta1.StandingIntern},
+		"of none":            {ownership.Owner{User: "bob"}, v1beta1.StandingStaff},
+		"by a group":         {ownership.Owner{User: "bob", Groups: []string{"interns"}}, v1beta1.StandingIntern},
+		"by two groups":      {ownership.Owner{User: "bob", Groups: []string{"interns", "leads"}}, v1beta1.StandingSenior},
+		"by name and group":  {ownership.Owner{User: "ivy", Groups: []string{"leads"}}, v1beta1.StandingSenior},
+		"by group and name":  {ownership.Owner{User: "alice", Groups: []string{"interns"}}, v1beta1.StandingSenior},
+		"in a group unnamed": {ownership.Owner{User: "bob", Groups: []string{"ml"}}, v1beta1.StandingStaff},
+		"no user":            {ownership.Owner{}, v1beta1.StandingStaff},
 	} {
 		NewWithT(t).Expect(StandingOf(p, c.owner)).To(Equal(c.standing), name)
 	}

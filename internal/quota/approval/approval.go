@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -92,7 +92,7 @@ type Question struct {
 	// Tier is the one that the job would begin in.
 	Tier string
 	// Profile of the job's namespace; nil for a namespace that belongs to none.
-	Profile *v1alpha1.ResourceQuotaProfile
+	Profile *v1beta1.ResourceQuotaProfile
 	// WebhooksOff is true if the operator runs without webhooks. Then anyone can write an approval, and none counts.
 	WebhooksOff bool
 }
@@ -111,15 +111,15 @@ func (q Question) AnswerAt(now time.Time) (waits string, until time.Time) {
 	namespace, name := q.Job.GetNamespace(), q.Job.GetName()
 	waits = fmt.Sprintf("Tier %s requires approval. A user with the right to approve on profile %s (ClusterRole tideline-approve) "+
 		"runs: tideline approve %s/%s --for 72h, or kubectl annotate %s %s -n %s %s=72h.", q.Tier, q.Profile.Name, namespace, name,
-		q.Resource, name, namespace, v1alpha1.AnnotationApprove)
-	value, given := q.Job.GetAnnotations()[v1alpha1.AnnotationApproval]
+		q.Resource, name, namespace, v1beta1.AnnotationApprove)
+	value, given := q.Job.GetAnnotations()[v1beta1.AnnotationApproval]
 	if !given {
 		return waits, time.Time{}
 	}
 	a, err := Parse(value)
 	if err != nil {
 		return fmt.Sprintf("%s The webhook did not write the present annotation %s, so Tideline ignores it.", waits,
-			v1alpha1.AnnotationApproval), time.Time{}
+			v1beta1.AnnotationApproval), time.Time{}
 	}
 	if counts, why := a.IsValidFor(q.Job.GetUID(), q.Profile.Name, q.Tier, now); !counts {
 		return fmt.Sprintf("%s The present approval by %s does not count: it %s.", waits, a.By, why), time.Time{}

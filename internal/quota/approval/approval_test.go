@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -88,30 +88,30 @@ func TestWhoWaitsForApproval(t *testing.T) {
 	}{
 		"without an approval": {waits: asks},
 		"with one": {change: func(q *Question) {
-			q.Job.SetAnnotations(map[string]string{v1alpha1.AnnotationApproval: given().String()})
+			q.Job.SetAnnotations(map[string]string{v1beta1.AnnotationApproval: given().String()})
 		}, until: noon.Add(72 * time.Hour)},
 		"with one that expired": {change: func(q *Question) {
-			q.Job.SetAnnotations(map[string]string{v1alpha1.AnnotationApproval: given().String()})
+			q.Job.SetAnnotations(map[string]string{v1beta1.AnnotationApproval: given().String()})
 		}, after: 73 * time.Hour, waits: asks + " The present approval by bob@example.com does not count: it expired at " +
 			"2026-11-25T12:00:00Z."},
 		"with what is none": {change: func(q *Question) {
-			q.Job.SetAnnotations(map[string]string{v1alpha1.AnnotationApproval: "yes"})
+			q.Job.SetAnnotations(map[string]string{v1beta1.AnnotationApproval: "yes"})
 		}, waits: asks + " The webhook did not write the present annotation tideline.io/approval, so Tideline ignores it."},
 		"in another tier": {change: func(q *Question) { q.Tier = "exploratory" }},
 		"without profile": {change: func(q *Question) { q.Profile = nil }},
 		"without webhooks": {change: func(q *Question) {
 			q.WebhooksOff = true
-			q.Job.SetAnnotations(map[string]string{v1alpha1.AnnotationApproval: given().String()})
+			q.Job.SetAnnotations(map[string]string{v1beta1.AnnotationApproval: given().String()})
 		}, waits: "Profile ads requires approval for tier main-traffic. Approval needs the webhooks, and this operator runs " +
 			"without them (--webhooks=false). Ask an administrator to switch them on, or set spec.tier to another tier."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := Question{
-				Job:      &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads-dev", Name: "ctr", UID: "7"}},
+				Job:      &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads-dev", Name: "ctr", UID: "7"}},
 				Resource: "etj", Tier: "main-traffic",
-				Profile: &v1alpha1.ResourceQuotaProfile{
+				Profile: &v1beta1.ResourceQuotaProfile{
 					ObjectMeta: metav1.ObjectMeta{Name: "ads"},
-					Spec: v1alpha1.ResourceQuotaProfileSpec{Tiers: []v1alpha1.ProfileTier{
+					Spec: v1beta1.ResourceQuotaProfileSpec{Tiers: []v1beta1.ProfileTier{
 						{Name: "exploratory"}, {Name: "main-traffic", RequiresApproval: true},
 					}},
 				},

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/quota"
 )
@@ -22,20 +22,20 @@ import (
 // Profiles finds the profiles of namespaces, from caches, as the profiles are at one moment.
 type Profiles struct {
 	reader client.Reader
-	all    []*v1alpha1.ResourceQuotaProfile
+	all    []*v1beta1.ResourceQuotaProfile
 	index  *quota.Index
 }
 
 // All are the profiles. Callers must not change them.
-func (p *Profiles) All() []*v1alpha1.ResourceQuotaProfile { return p.all }
+func (p *Profiles) All() []*v1beta1.ResourceQuotaProfile { return p.all }
 
 // ReadProfiles reads all profiles.
 func ReadProfiles(ctx context.Context, reader client.Reader) (*Profiles, error) {
-	list := &v1alpha1.ResourceQuotaProfileList{}
+	list := &v1beta1.ResourceQuotaProfileList{}
 	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the ResourceQuotaProfiles: %w", err)
 	}
-	profiles := make([]*v1alpha1.ResourceQuotaProfile, len(list.Items))
+	profiles := make([]*v1beta1.ResourceQuotaProfile, len(list.Items))
 	for i := range list.Items {
 		profiles[i] = &list.Items[i]
 	}
@@ -45,7 +45,7 @@ func ReadProfiles(ctx context.Context, reader client.Reader) (*Profiles, error) 
 // ProfileOf reads the metadata of a namespace and its profile; nil for none. Callers must not change either. A namespace that
 // does not exist is an error.
 func (p *Profiles) ProfileOf(ctx context.Context, namespace string) (
-	*metav1.PartialObjectMetadata, *v1alpha1.ResourceQuotaProfile, error,
+	*metav1.PartialObjectMetadata, *v1beta1.ResourceQuotaProfile, error,
 ) {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -57,7 +57,7 @@ func (p *Profiles) ProfileOf(ctx context.Context, namespace string) (
 
 // ProfileOf is [Profiles.ProfileOf] for one namespace.
 func ProfileOf(ctx context.Context, reader client.Reader, namespace string) (
-	*metav1.PartialObjectMetadata, *v1alpha1.ResourceQuotaProfile, error,
+	*metav1.PartialObjectMetadata, *v1beta1.ResourceQuotaProfile, error,
 ) {
 	profiles, err := ReadProfiles(ctx, reader)
 	if err != nil {
@@ -68,7 +68,7 @@ func ProfileOf(ctx context.Context, reader client.Reader, namespace string) (
 
 // QueueOf is the queue that a new gang of a namespace joins: that of its profile, else the one that the namespace names by
 // Volcano's annotation, else default.
-func QueueOf(namespace *metav1.PartialObjectMetadata, profile *v1alpha1.ResourceQuotaProfile) string {
+func QueueOf(namespace *metav1.PartialObjectMetadata, profile *v1beta1.ResourceQuotaProfile) string {
 	if profile != nil {
 		return profile.Name
 	}
@@ -79,19 +79,19 @@ func QueueOf(namespace *metav1.PartialObjectMetadata, profile *v1alpha1.Resource
 // the room of reservations.
 func ProfileChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		old, ok := e.ObjectOld.(*v1alpha1.ResourceQuotaProfile)
-		now, also := e.ObjectNew.(*v1alpha1.ResourceQuotaProfile)
+		old, ok := e.ObjectOld.(*v1beta1.ResourceQuotaProfile)
+		now, also := e.ObjectNew.(*v1beta1.ResourceQuotaProfile)
 		return !ok || !also || old.Generation != now.Generation || old.Status.Queue != now.Status.Queue || handsOver(old, now) ||
 			(now.Status.Queue == "" && old.Status.Message != now.Status.Message)
 	}}
 }
 
 // handsOver tells whether the jobs that take the room of reservations changed.
-func handsOver(old, now *v1alpha1.ResourceQuotaProfile) bool {
-	takers := func(p *v1alpha1.ResourceQuotaProfile) []string {
+func handsOver(old, now *v1beta1.ResourceQuotaProfile) bool {
+	takers := func(p *v1beta1.ResourceQuotaProfile) []string {
 		var jobs []string
 		for _, st := range p.Status.Reservations {
-			jobs = append(jobs, fmt.Sprint(st.Phase, " ", ptr.Deref(st.Job, v1alpha1.GangRef{})))
+			jobs = append(jobs, fmt.Sprint(st.Phase, " ", ptr.Deref(st.Job, v1beta1.GangRef{})))
 		}
 		return jobs
 	}

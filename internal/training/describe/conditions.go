@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
@@ -19,12 +19,12 @@ import (
 // setReady is True while the core trains, and after the job has succeeded.
 func (d *description) setReady() {
 	switch {
-	case d.is == ended && meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionSucceeded):
-		d.setCondition(v1alpha1.ConditionReady, metav1.ConditionTrue, d.reason, d.message)
+	case d.is == ended && meta.IsStatusConditionTrue(d.Status.Conditions, v1beta1.ConditionSucceeded):
+		d.setCondition(v1beta1.ConditionReady, metav1.ConditionTrue, d.reason, d.message)
 	case d.is == running, d.is == hindered && d.coreRuns():
-		d.setCondition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonTraining, d.placedMessage())
+		d.setCondition(v1beta1.ConditionReady, metav1.ConditionTrue, v1beta1.ReasonTraining, d.placedMessage())
 	default:
-		d.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, d.reason, d.message)
+		d.setCondition(v1beta1.ConditionReady, metav1.ConditionFalse, d.reason, d.message)
 	}
 }
 
@@ -32,13 +32,13 @@ func (d *description) setReady() {
 func (d *description) setScheduled() {
 	switch {
 	case d.is == ended:
-		d.setCondition(v1alpha1.ConditionScheduled, metav1.ConditionFalse, d.reason, "The job has ended.")
+		d.setCondition(v1beta1.ConditionScheduled, metav1.ConditionFalse, d.reason, "The job has ended.")
 	case d.is == running, d.is == hindered && d.coreRuns():
-		d.setCondition(v1alpha1.ConditionScheduled, metav1.ConditionTrue, v1alpha1.ReasonTraining, d.placedMessage())
+		d.setCondition(v1beta1.ConditionScheduled, metav1.ConditionTrue, v1beta1.ReasonTraining, d.placedMessage())
 	case d.is == completing, d.is == waiting && d.CorePlaced():
-		d.setCondition(v1alpha1.ConditionScheduled, metav1.ConditionTrue, d.reason, d.message)
+		d.setCondition(v1beta1.ConditionScheduled, metav1.ConditionTrue, d.reason, d.message)
 	default:
-		d.setCondition(v1alpha1.ConditionScheduled, metav1.ConditionFalse, d.reason, d.message)
+		d.setCondition(v1beta1.ConditionScheduled, metav1.ConditionFalse, d.reason, d.message)
 	}
 }
 
@@ -46,15 +46,15 @@ func (d *description) setScheduled() {
 func (d *description) setFullSize() {
 	switch d.is {
 	case ended:
-		d.setCondition(v1alpha1.ConditionFullSize, metav1.ConditionFalse, d.reason, "The job has ended.")
+		d.setCondition(v1beta1.ConditionFullSize, metav1.ConditionFalse, d.reason, "The job has ended.")
 	case running:
 		full, reason, message := d.describeGrowth()
-		d.setCondition(v1alpha1.ConditionFullSize, full, reason, message)
+		d.setCondition(v1beta1.ConditionFullSize, full, reason, message)
 	case restarting, waiting:
-		d.setCondition(v1alpha1.ConditionFullSize, metav1.ConditionFalse, v1alpha1.ReasonCoreNotRunning,
+		d.setCondition(v1beta1.ConditionFullSize, metav1.ConditionFalse, v1beta1.ReasonCoreNotRunning,
 			"The job grows once its core runs.")
 	case stopping, suspended, hindered, completing:
-		d.setCondition(v1alpha1.ConditionFullSize, metav1.ConditionFalse, d.reason, d.message)
+		d.setCondition(v1beta1.ConditionFullSize, metav1.ConditionFalse, d.reason, d.message)
 	}
 }
 
@@ -62,36 +62,36 @@ func (d *description) setFullSize() {
 func (d *description) setReconciling() {
 	switch d.is {
 	case stopping, restarting, completing, waiting:
-		d.setCondition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, d.reason, d.message)
+		d.setCondition(v1beta1.ConditionReconciling, metav1.ConditionTrue, d.reason, d.message)
 	case hindered:
 		// A stalled job makes no progress until a person acts, and one whose core trains is where a tool waits for it to be.
 		if d.Obstacle.Stalled || d.coreRuns() {
-			d.removeConditions(v1alpha1.ConditionReconciling)
+			d.removeConditions(v1beta1.ConditionReconciling)
 			return
 		}
-		d.setCondition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, d.reason, d.message)
+		d.setCondition(v1beta1.ConditionReconciling, metav1.ConditionTrue, d.reason, d.message)
 	case ended, suspended, running:
-		d.removeConditions(v1alpha1.ConditionReconciling)
+		d.removeConditions(v1beta1.ConditionReconciling)
 	}
 }
 
 // setStalled is True if a user or an administrator must change something, and for a failed job, which kstatus reports by it.
 func (d *description) setStalled() {
-	failed := d.is == ended && !meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionSucceeded)
+	failed := d.is == ended && !meta.IsStatusConditionTrue(d.Status.Conditions, v1beta1.ConditionSucceeded)
 	if failed || d.is == hindered && d.Obstacle.Stalled {
-		d.setCondition(v1alpha1.ConditionStalled, metav1.ConditionTrue, d.reason, d.message)
+		d.setCondition(v1beta1.ConditionStalled, metav1.ConditionTrue, d.reason, d.message)
 		return
 	}
-	d.removeConditions(v1alpha1.ConditionStalled)
+	d.removeConditions(v1beta1.ConditionStalled)
 }
 
 // setSuspended gives a condition its words that the planner has set: the planner decides when a job is stopped and resumes.
 func (d *description) setSuspended() {
 	switch {
 	case d.is == ended:
-		d.removeConditions(v1alpha1.ConditionSuspended)
+		d.removeConditions(v1beta1.ConditionSuspended)
 	case jobstate.IsStopped(d.Status):
-		d.setCondition(v1alpha1.ConditionSuspended, metav1.ConditionTrue, d.reason, d.message)
+		d.setCondition(v1beta1.ConditionSuspended, metav1.ConditionTrue, d.reason, d.message)
 	}
 }
 
@@ -109,10 +109,10 @@ func (d *description) goesOn() bool {
 func (d *description) setRangePending() {
 	a := d.Status.Attempt
 	if !d.goesOn() {
-		d.removeConditions(v1alpha1.ConditionRangePending)
+		d.removeConditions(v1beta1.ConditionRangePending)
 		return
 	}
-	reason, waits := v1alpha1.ReasonNextAttempt, []string(nil)
+	reason, waits := v1beta1.ReasonNextAttempt, []string(nil)
 	if d.RangePending() {
 		waits = append(waits, fmt.Sprintf(
 			"The workers were started for %d..%d and keep that range, with at most %d now. The range of the spec, %d..%d, takes effect "+
@@ -140,10 +140,10 @@ func (d *description) setRangePending() {
 		}
 	}
 	if len(waits) == 0 {
-		d.removeConditions(v1alpha1.ConditionRangePending)
+		d.removeConditions(v1beta1.ConditionRangePending)
 		return
 	}
-	d.setCondition(v1alpha1.ConditionRangePending, metav1.ConditionTrue, reason, strings.Join(waits, " "))
+	d.setCondition(v1beta1.ConditionRangePending, metav1.ConditionTrue, reason, strings.Join(waits, " "))
 }
 
 // processesNamed names a value of framework.nprocPerNode; 0 for none.
@@ -160,11 +160,11 @@ func (d *description) setSchedulerConfigured() {
 		return
 	}
 	if len(d.SchedulerObstacles) == 0 {
-		d.setCondition(v1alpha1.ConditionSchedulerConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured,
+		d.setCondition(v1beta1.ConditionSchedulerConfigured, metav1.ConditionTrue, v1beta1.ReasonConfigured,
 			"Volcano's configuration lets surplus give way to waiting gangs.")
 		return
 	}
-	d.setCondition(v1alpha1.ConditionSchedulerConfigured, metav1.ConditionFalse, v1alpha1.ReasonIncomplete, fmt.Sprintf(
+	d.setCondition(v1beta1.ConditionSchedulerConfigured, metav1.ConditionFalse, v1beta1.ReasonIncomplete, fmt.Sprintf(
 		"Volcano's configuration keeps it from taking surplus for waiting gangs: %s. Until you change it (config/volcano), the "+
 			"operator deletes surplus of jobs with shrink.initiator Auto itself once a gang has waited too long.",
 		strings.Join(d.SchedulerObstacles, "; ")))
@@ -188,7 +188,7 @@ func (d *description) setOwnerChecked() {
 	if account, _ := trainingpod.ServiceAccountOf(&d.Spec.Template.Spec); account != "" && account != trainingpod.DefaultAccount {
 		message += fmt.Sprintf(" It was not checked whether that user may use ServiceAccount %q.", account)
 	}
-	d.setCondition(v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff, message)
+	d.setCondition(v1beta1.ConditionOwnerChecked, metav1.ConditionFalse, v1beta1.ReasonWebhooksOff, message)
 }
 
 func (d *description) setCondition(kind string, status metav1.ConditionStatus, reason, message string) {

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
@@ -42,7 +42,7 @@ func (d *description) nameAll() {
 	if tier, ok := d.Tier(); ok {
 		d.Status.Tier = tier.Name
 	}
-	d.Status.Profile = v1alpha1.DefaultProfile
+	d.Status.Profile = v1beta1.DefaultProfile
 	if d.Profile != nil {
 		d.Status.Profile = d.Profile.Name
 	}
@@ -53,11 +53,11 @@ func (d *description) setPhase() {
 	switch {
 	case d.is == ended: // The planner wrote the phase with the end.
 	case jobstate.IsStopped(d.Status):
-		d.Status.Phase = v1alpha1.PhaseSuspended
+		d.Status.Phase = v1beta1.PhaseSuspended
 	case d.Status.RunningSince != nil:
-		d.Status.Phase = v1alpha1.PhaseRunning
+		d.Status.Phase = v1beta1.PhaseRunning
 	default:
-		d.Status.Phase = v1alpha1.PhasePending
+		d.Status.Phase = v1beta1.PhasePending
 	}
 }
 
@@ -77,8 +77,8 @@ func (d *description) setPlace() {
 	d.Status.Place = d.Verdict.Place
 	if from := d.Verdict.From; len(from) > 0 {
 		d.Status.RoomFrom = nil
-		for _, h := range from[:min(len(from), v1alpha1.MaxRoomSources)] {
-			d.Status.RoomFrom = append(d.Status.RoomFrom, v1alpha1.RoomSource{
+		for _, h := range from[:min(len(from), v1beta1.MaxRoomSources)] {
+			d.Status.RoomFrom = append(d.Status.RoomFrom, v1beta1.RoomSource{
 				Namespace: h.Job.Namespace, Name: h.Job.Name, Workers: h.Workers,
 			})
 		}

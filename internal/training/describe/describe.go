@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/training/growth"
@@ -109,12 +109,12 @@ func (d *description) findStanding() standing {
 		return standing{ended, end.Reason, end.Message}
 	case jobstate.IsStopped(d.Status):
 		return d.stoppedStanding()
-	case d.Outcome.Action == v1alpha1.ActionRestartJob:
+	case d.Outcome.Action == v1beta1.ActionRestartJob:
 		return standing{restarting, d.Outcome.Reason, d.Outcome.Message}
 	case d.Obstacle != nil:
 		return standing{hindered, d.Obstacle.Reason, d.Obstacle.Message}
 	case d.Status.MasterCompletionTime != nil:
-		return standing{completing, v1alpha1.ReasonCompleting, fmt.Sprintf(
+		return standing{completing, v1beta1.ReasonCompleting, fmt.Sprintf(
 			"%s. Still running, with a completion grace of %s: %s.",
 			CapitalizeFirst(d.WhoSucceeded()), d.CompletionGrace(), WorkersNamed(d.ActiveWorkers()))}
 	case d.coreRuns():
@@ -129,17 +129,17 @@ func (d *description) coreRuns() bool { return d.Minimum > 0 && d.CoreRuns() }
 
 // endCondition is the condition with which the job ended.
 func (d *description) endCondition() *metav1.Condition {
-	if c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionSucceeded); c != nil {
+	if c := meta.FindStatusCondition(d.Status.Conditions, v1beta1.ConditionSucceeded); c != nil {
 		return c
 	}
-	return meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionFailed)
+	return meta.FindStatusCondition(d.Status.Conditions, v1beta1.ConditionFailed)
 }
 
 // trainingStanding is the standing of a job whose core runs: what it waits for to grow, or that it has its full size.
 func (d *description) trainingStanding() standing {
 	full, reason, message := d.describeGrowth()
 	if full == metav1.ConditionTrue {
-		reason = v1alpha1.ReasonTraining
+		reason = v1beta1.ReasonTraining
 	}
 	if d.rangePending() {
 		a := d.Status.Attempt

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
@@ -20,22 +20,22 @@ import (
 
 // story collects the events of one transition.
 type story struct {
-	spec          *v1alpha1.ElasticTrainingJobSpec
-	before, after *v1alpha1.ElasticTrainingJobStatus
+	spec          *v1beta1.ElasticTrainingJobSpec
+	before, after *v1beta1.ElasticTrainingJobStatus
 	events        []statuspace.Event
 }
 
 // EventsBetween says what changed from one written status to the next. Call it once per write, after the write succeeded, so
 // that no event is repeated after a restart of the operator. The spec is the one that the later status speaks of.
-func EventsBetween(spec *v1alpha1.ElasticTrainingJobSpec, before, after *v1alpha1.ElasticTrainingJobStatus) []statuspace.Event {
+func EventsBetween(spec *v1beta1.ElasticTrainingJobSpec, before, after *v1beta1.ElasticTrainingJobStatus) []statuspace.Event {
 	s := &story{spec: spec, before: before, after: after}
 	s.tellObstacles()
 	if said := sizing.DescribeChange(before.Sizing, after.Sizing); said != "" {
-		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventSized, "%s", said)
+		s.addEvent(corev1.EventTypeNormal, v1beta1.EventSized, "%s", said)
 	}
 	s.tellWorkers()
 	for kind, condition := range map[string]string{
-		corev1.EventTypeNormal: v1alpha1.ConditionSucceeded, corev1.EventTypeWarning: v1alpha1.ConditionFailed,
+		corev1.EventTypeNormal: v1beta1.ConditionSucceeded, corev1.EventTypeWarning: v1beta1.ConditionFailed,
 	} {
 		if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, condition); c != nil {
 			s.addEvent(kind, condition, "%s", c.Message)
@@ -54,22 +54,22 @@ func (s *story) tellObstacles() {
 	if jobstate.IsFinished(s.after) {
 		return // The event of the end says why.
 	}
-	if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, v1alpha1.ConditionStalled); c != nil {
+	if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, v1beta1.ConditionStalled); c != nil {
 		s.addEvent(corev1.EventTypeWarning, c.Reason, "%s", c.Message)
 	}
-	if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, v1alpha1.ConditionReconciling); c != nil {
+	if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, v1beta1.ConditionReconciling); c != nil {
 		switch c.Reason {
-		case v1alpha1.ReasonSubmitted, v1alpha1.ReasonQueued, v1alpha1.ReasonStarting, v1alpha1.ReasonRecovering,
-			v1alpha1.ReasonCompleting, v1alpha1.ReasonSuspending, v1alpha1.ReasonPreempting, v1alpha1.ReasonRestarting:
+		case v1beta1.ReasonSubmitted, v1beta1.ReasonQueued, v1beta1.ReasonStarting, v1beta1.ReasonRecovering,
+			v1beta1.ReasonCompleting, v1beta1.ReasonSuspending, v1beta1.ReasonPreempting, v1beta1.ReasonRestarting:
 			// Every job passes through these; an event for each would hide the others.
-		case v1alpha1.ReasonUnschedulable, v1alpha1.ReasonAwaitingApproval:
+		case v1beta1.ReasonUnschedulable, v1beta1.ReasonAwaitingApproval:
 			s.addEvent(corev1.EventTypeNormal, c.Reason, "%s", c.Message)
 		default:
 			s.addEvent(corev1.EventTypeWarning, c.Reason, "%s", c.Message)
 		}
 	}
-	if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, v1alpha1.ConditionRangePending); c != nil {
-		s.addEvent(corev1.EventTypeNormal, v1alpha1.ConditionRangePending, "%s", c.Message)
+	if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, v1beta1.ConditionRangePending); c != nil {
+		s.addEvent(corev1.EventTypeNormal, v1beta1.ConditionRangePending, "%s", c.Message)
 	}
 }
 
@@ -81,30 +81,30 @@ func (s *story) tellWorkers() {
 		if n := after.Attempt.Number; before.StartTime != nil {
 			waited, since = after.RunningSince.Sub(after.Attempt.StartTime.Time), fmt.Sprintf("the beginning of attempt %d", n)
 		}
-		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventScheduled, "The core of %s runs in queue %s, %s after %s.",
+		s.addEvent(corev1.EventTypeNormal, v1beta1.EventScheduled, "The core of %s runs in queue %s, %s after %s.",
 			CountWorkers(after.Attempt.MinReplicas), after.Queue, waited, since)
 	}
 	s.tellAttempts()
 	if len(after.RoomFrom) > 0 && !slices.Equal(after.RoomFrom, before.RoomFrom) {
-		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventRoomMade, "Workers of other jobs leave to make room for this job: %s.",
+		s.addEvent(corev1.EventTypeNormal, v1beta1.EventRoomMade, "Workers of other jobs leave to make room for this job: %s.",
 			listSources(after.RoomFrom))
 	}
 	if gone := s.newlyEvicted(); len(gone) > 0 {
-		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventGaveWay, "%s %s; %s ready.",
+		s.addEvent(corev1.EventTypeNormal, v1beta1.EventGaveWay, "%s %s; %s ready.",
 			CapitalizeFirst(WorkersNamed(gone)), whyEvicted(after.Elasticity), CountWorkers(after.ReadyReplicas))
 	}
 	s.tellInVain()
 	s.tellRejections()
 	s.tellStraggler()
 	if f := after.LastFailure; f != nil && after.Restarts > before.Restarts {
-		s.addEvent(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "%s; %s%s.", whatFailed(f), s.whatFollows(), s.restartsUsed())
+		s.addEvent(corev1.EventTypeWarning, v1beta1.EventWorkerLost, "%s; %s%s.", whatFailed(f), s.whatFollows(), s.restartsUsed())
 	}
 	if given := s.givenUp(); len(given) > 0 {
-		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventResized, "Removed %s because %s; %s ready.",
+		s.addEvent(corev1.EventTypeNormal, v1beta1.EventResized, "Removed %s because %s; %s ready.",
 			WorkersNamed(given), s.whyGivenUp(given), CountWorkers(after.ReadyReplicas))
 	}
 	if s.before.RunningSince != nil && !jobstate.IsFinished(after) && len(s.joinedWorkers()) > 0 {
-		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew to %s: %s joined.",
+		s.addEvent(corev1.EventTypeNormal, v1beta1.EventGrew, "Grew to %s: %s joined.",
 			CountWorkers(after.ReadyReplicas), WorkersNamed(s.joinedWorkers()))
 	}
 }
@@ -119,7 +119,7 @@ func (s *story) tellInVain() {
 	if left.Whole {
 		who = "The job stopped"
 	}
-	s.addEvent(corev1.EventTypeWarning, v1alpha1.EventLeftInVain,
+	s.addEvent(corev1.EventTypeWarning, v1beta1.EventLeftInVain,
 		"%s to make room for %s, but Volcano did not place it in time: the job takes its room back.", who, left.For)
 }
 
@@ -136,7 +136,7 @@ func (s *story) tellStraggler() {
 	if slow.Node != "" {
 		where = " on node " + slow.Node
 	}
-	s.addEvent(corev1.EventTypeWarning, v1alpha1.EventSlowWorker, "Worker %d%s takes %s times as long as the median worker for its "+
+	s.addEvent(corev1.EventTypeWarning, v1beta1.EventSlowWorker, "Worker %d%s takes %s times as long as the median worker for its "+
 		"part of a step, by its own clock, and all others wait for it. Compare its node's devices with others, or the part of the "+
 		"data that it reads.", slow.Worker, where, slow.Slowness)
 }
@@ -145,16 +145,16 @@ func (s *story) tellStraggler() {
 func (s *story) tellRejections() {
 	for i := range s.after.AvoidedNodes {
 		n := &s.after.AvoidedNodes[i]
-		if n.Until == nil || slices.ContainsFunc(s.before.AvoidedNodes, func(b v1alpha1.AvoidedNode) bool {
+		if n.Until == nil || slices.ContainsFunc(s.before.AvoidedNodes, func(b v1beta1.AvoidedNode) bool {
 			return b.Name == n.Name && b.Rejections == n.Rejections
 		}) {
 			continue
 		}
 		if n.Failed {
-			s.addEvent(corev1.EventTypeWarning, v1alpha1.EventNodeAvoided, "%s", failedWords(n))
+			s.addEvent(corev1.EventTypeWarning, v1beta1.EventNodeAvoided, "%s", failedWords(n))
 			continue
 		}
-		s.addEvent(corev1.EventTypeWarning, v1alpha1.EventNodeRejected, "%s This does not count as a restart. The worker is created "+
+		s.addEvent(corev1.EventTypeWarning, v1beta1.EventNodeRejected, "%s This does not count as a restart. The worker is created "+
 			"again, and the job avoids the node until %s.", rejectedWords(n), FormatTime(n.Until.Time))
 	}
 }
@@ -163,18 +163,18 @@ func (s *story) tellRejections() {
 func (s *story) tellAttempts() {
 	switch {
 	case s.after.Preemption != nil && s.before.Preemption == nil:
-		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventPreempted, "The job stops to make room for %s of tier %s.",
+		s.addEvent(corev1.EventTypeNormal, v1beta1.EventPreempted, "The job stops to make room for %s of tier %s.",
 			s.after.Preemption.By, s.after.Preemption.Tier)
 	case jobstate.IsStopped(s.after) && !jobstate.IsStopped(s.before) && s.after.Preemption == nil:
-		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventSuspended, "%s", s.after.Message)
+		s.addEvent(corev1.EventTypeNormal, v1beta1.EventSuspended, "%s", s.after.Message)
 	case jobstate.IsStopped(s.before) && !jobstate.IsStopped(s.after) && s.after.Attempt != nil:
-		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventResumed, "The job resumes: attempt %d begins.", s.after.Attempt.Number)
+		s.addEvent(corev1.EventTypeNormal, v1beta1.EventResumed, "The job resumes: attempt %d begins.", s.after.Attempt.Number)
 	case s.newAttempt() && s.before.RunningSince != nil:
 		why := ""
-		if s.after.Reason == v1alpha1.ReasonRestarting {
+		if s.after.Reason == v1beta1.ReasonRestarting {
 			why = s.after.Message + " "
 		}
-		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventRestarted, "%sAttempt %d begins, with %d..%d workers.",
+		s.addEvent(corev1.EventTypeNormal, v1beta1.EventRestarted, "%sAttempt %d begins, with %d..%d workers.",
 			why, s.after.Attempt.Number, s.after.Attempt.MinReplicas, s.after.Attempt.MaxReplicas)
 	}
 }
@@ -184,10 +184,10 @@ func (s *story) newAttempt() bool {
 }
 
 // whatFailed says what happened to a worker: "Worker 1's pod was deleted", "Worker 3 failed with exit code 1 (Error): last line".
-func whatFailed(f *v1alpha1.WorkerFailure) string {
+func whatFailed(f *v1beta1.WorkerFailure) string {
 	failure := podstate.Failure{ExitCode: f.ExitCode, Reason: f.Reason, Message: f.Message}
 	switch {
-	case f.Reason == v1alpha1.ReasonNoSteps:
+	case f.Reason == v1beta1.ReasonNoSteps:
 		return "The training took no steps"
 	case f.InPlace:
 		return fmt.Sprintf("A container of worker %d failed%s", f.Worker, failure)
@@ -203,7 +203,7 @@ func (s *story) restartsUsed() string {
 	if counted == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (restart %d of at most %d)", counted, ptr.Deref(s.spec.Restarts.Max, v1alpha1.DefaultMaxRestarts))
+	return fmt.Sprintf(" (restart %d of at most %d)", counted, ptr.Deref(s.spec.Restarts.Max, v1beta1.DefaultMaxRestarts))
 }
 
 // whatFollows says what becomes of a worker that was lost.
@@ -242,7 +242,7 @@ func (s *story) givenUp() []int32 {
 	if jobstate.IsFinished(s.after) || s.newAttempt() || jobstate.IsStopped(s.after) {
 		return nil
 	}
-	return livingIndices(s.before.Members, func(m v1alpha1.Member) bool { return !hasMember(s.after.Members, m.Index) })
+	return livingIndices(s.before.Members, func(m v1beta1.Member) bool { return !hasMember(s.after.Members, m.Index) })
 }
 
 // whyGivenUp says which field took workers away: the lower of target and maximum, or the step if they were within both. Where
@@ -267,13 +267,13 @@ func (s *story) whyGivenUp(given []int32) string {
 // joinedWorkers lists workers that are new, or return after they gave way. A lost worker that was created again is neither: it
 // stayed in the list of members.
 func (s *story) joinedWorkers() []int32 {
-	return livingIndices(s.after.Members, func(m v1alpha1.Member) bool {
+	return livingIndices(s.after.Members, func(m v1beta1.Member) bool {
 		return !hasMember(s.before.Members, m.Index) || s.before.Elasticity.HasEvicted(m.Index)
 	})
 }
 
 // livingIndices lists the indices of the chosen members that are not lost.
-func livingIndices(members []v1alpha1.Member, which func(v1alpha1.Member) bool) []int32 {
+func livingIndices(members []v1beta1.Member, which func(v1beta1.Member) bool) []int32 {
 	var indices []int32
 	for _, m := range members {
 		if !m.IsLost() && which(m) {
@@ -283,7 +283,7 @@ func livingIndices(members []v1alpha1.Member, which func(v1alpha1.Member) bool) 
 	return indices
 }
 
-func hasMember(members []v1alpha1.Member, index int32) bool {
+func hasMember(members []v1beta1.Member, index int32) bool {
 	_, found := slices.BinarySearchFunc(members, index, jobstate.CompareIndex)
 	return found
 }

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/losses"
 )
@@ -37,12 +37,12 @@ func (d *description) describeGrowth() (metav1.ConditionStatus, string, string) 
 			message += fmt.Sprintf(" %s left, with success or by a rule of the failure policy (Ignore).",
 				CapitalizeFirst(WorkersNamed(gone)))
 		}
-		return metav1.ConditionTrue, v1alpha1.ReasonAtMaximum, message
+		return metav1.ConditionTrue, v1beta1.ReasonAtMaximum, message
 	case d.CutOff() != nil:
-		return metav1.ConditionFalse, v1alpha1.ReasonNodeUnreachable, have + ". " + d.sayCutOff(d.CutOff())
+		return metav1.ConditionFalse, v1beta1.ReasonNodeUnreachable, have + ". " + d.sayCutOff(d.CutOff())
 	}
 	if d.IsGated() && !d.IsAdmitted() {
-		if said := meta.FindStatusCondition(d.Job.Status.Conditions, v1alpha1.ConditionFullSize); said != nil && !d.isHeldUp() {
+		if said := meta.FindStatusCondition(d.Job.Status.Conditions, v1beta1.ConditionFullSize); said != nil && !d.isHeldUp() {
 			return said.Status, said.Reason, said.Message // The arbiter has not decided yet what the limits leave.
 		}
 	}
@@ -68,36 +68,36 @@ func (d *description) whyNotLarger() (reason, message string) {
 	const starting = "; the others are being created and started."
 	switch {
 	case d.coolsDown():
-		return v1alpha1.ReasonCoolingDown, ". " + d.sayPause()
+		return v1beta1.ReasonCoolingDown, ". " + d.sayPause()
 	case d.waitingForRoom() > 0:
-		return v1alpha1.ReasonWaitingForRoom, fmt.Sprintf("; %s for free room in queue %s.", countWaiting(d.waitingForRoom()),
+		return v1beta1.ReasonWaitingForRoom, fmt.Sprintf("; %s for free room in queue %s.", countWaiting(d.waitingForRoom()),
 			d.Queue.Name)
 	case d.Growth().IsInSteps() && d.starting() > 0:
-		return v1alpha1.ReasonGrowing, starting
+		return v1beta1.ReasonGrowing, starting
 	case d.weighsGrowth():
-		reason = v1alpha1.ReasonDoesNotPay
+		reason = v1beta1.ReasonDoesNotPay
 		if d.Step.Pays() {
-			reason = v1alpha1.ReasonDoesNotPayYet
+			reason = v1beta1.ReasonDoesNotPayYet
 		}
 		return reason, ". " + d.sayWorth()
 	}
 	if d.gainsTooLittle() {
-		return v1alpha1.ReasonGainsTooLittle, ". " + d.sayGain()
+		return v1beta1.ReasonGainsTooLittle, ". " + d.sayGain()
 	}
 	if most := d.Growth().SurplusAllowance(); d.Maximum-d.Minimum > most && d.Full {
 		if d.IsAdmitted() && d.Turn.Capped != nil {
-			return v1alpha1.ReasonQuotaExceeded, ". Cannot grow: " + d.Turn.Capped.DescribeCap(d.Profile.Name)
+			return v1beta1.ReasonQuotaExceeded, ". Cannot grow: " + d.Turn.Capped.DescribeCap(d.Profile.Name)
 		}
-		return v1alpha1.ReasonQuotaExceeded, fmt.Sprintf(
+		return v1beta1.ReasonQuotaExceeded, fmt.Sprintf(
 			". Cannot grow: the limits of profile %s allow it %s beyond its core now. It grows by itself once they allow more.",
 			d.Profile.Name, CountWorkers(most))
 	}
 	if d.Full && d.Growth().FollowsRoom() {
-		return v1alpha1.ReasonWaitingForRoom, fmt.Sprintf(
+		return v1beta1.ReasonWaitingForRoom, fmt.Sprintf(
 			". No more fit now, and with elasticity.growth.mode %s the operator creates only workers that fit.",
 			d.Spec.Elasticity.Growth.Mode)
 	}
-	return v1alpha1.ReasonGrowing, starting
+	return v1beta1.ReasonGrowing, starting
 }
 
 // gainsTooLittle is true for a job that could be larger, and has all the surplus that gains enough.
@@ -111,13 +111,13 @@ func (d *description) sayGain() string {
 	gain := growth.CurveOf(d.Spec, d.Status).GainAt(d.Status.ReadyReplicas)
 	return fmt.Sprintf("One more would add %.0f %% of what a worker of the core adds to the speed, as measured with other numbers "+
 		"of workers (status.elasticity.speeds); the least is %d %% (elasticity.growth.leastGainPercent).", 100*gain,
-		ptr.Deref(d.Spec.Elasticity.Growth.LeastGainPercent, v1alpha1.DefaultLeastGainPercent))
+		ptr.Deref(d.Spec.Elasticity.Growth.LeastGainPercent, v1beta1.DefaultLeastGainPercent))
 }
 
 // sayPause says until when the job does not grow, and why.
 func (d *description) sayPause() string {
 	e := d.Status.Elasticity
-	pause := fmt.Sprintf("cooldownSeconds %d", ptr.Deref(d.Spec.Elasticity.Growth.CooldownSeconds, v1alpha1.DefaultCooldownSeconds))
+	pause := fmt.Sprintf("cooldownSeconds %d", ptr.Deref(d.Spec.Elasticity.Growth.CooldownSeconds, v1beta1.DefaultCooldownSeconds))
 	until := e.NextGrowthTime.Time
 	if !d.Growth().IsInSteps() {
 		until = e.LastEvictionTime.Add(d.Growth().CooldownTime())
@@ -221,7 +221,7 @@ func (d *description) placedMessage() string {
 }
 
 // whyEvicted says why surplus last left, as the predicate of a sentence.
-func whyEvicted(e *v1alpha1.ElasticityStatus) string {
+func whyEvicted(e *v1beta1.ElasticityStatus) string {
 	switch e.LastEvictionReason {
 	case losses.Told:
 		return "gave way to " + losses.GangServed(e)

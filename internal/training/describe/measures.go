@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/losses"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
@@ -48,7 +48,7 @@ type Measures struct {
 
 // MeasureChange says in figures what changed from one written status to the next, as EventsBetween does in words. counted are the
 // losses of the decision that made the status. Call it once per write, after the write succeeded.
-func MeasureChange(before, after *v1alpha1.ElasticTrainingJobStatus, counted []losses.Loss) Measures {
+func MeasureChange(before, after *v1beta1.ElasticTrainingJobStatus, counted []losses.Loss) Measures {
 	s := &story{before: before, after: after}
 	m := Measures{Evictions: map[string]int{}, Restarts: map[string]int{}}
 	if before.StartTime == nil && after.StartTime != nil {
@@ -57,7 +57,7 @@ func MeasureChange(before, after *v1alpha1.ElasticTrainingJobStatus, counted []l
 	if before.RunningSince == nil && after.RunningSince != nil && after.Attempt != nil {
 		placed := after.RunningSince.Time
 		// The core may have been placed long before it runs: pulling images is not Volcano's time.
-		if c := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionScheduled); c != nil && c.Status == metav1.ConditionTrue {
+		if c := meta.FindStatusCondition(after.Conditions, v1beta1.ConditionScheduled); c != nil && c.Status == metav1.ConditionTrue {
 			placed = c.LastTransitionTime.Time
 		}
 		m.Placement = ptr.To(max(0, placed.Sub(after.Attempt.StartTime.Time)))
@@ -93,7 +93,7 @@ func (s *story) preemptedWorkers(counted []losses.Loss) []int32 {
 	for _, l := range counted {
 		known[l.Worker] = true
 	}
-	return livingIndices(s.before.Members, func(m v1alpha1.Member) bool { return !known[m.Index] })
+	return livingIndices(s.before.Members, func(m v1beta1.Member) bool { return !known[m.Index] })
 }
 
 // resizeCauses lists why a running training changed its size. The loss of a core worker is no resize, because the training stands
@@ -125,7 +125,7 @@ func (s *story) resizeCauses(counted []losses.Loss) []string {
 // HeldGPUs returns how many GPUs the ready workers of a job hold by its status, in its core and in its surplus. It is 0 for a job
 // that is being deleted. claimed is how many each worker has by resource claims.
 func HeldGPUs(
-	job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobStatus, claimed int64,
+	job *v1beta1.ElasticTrainingJob, st *v1beta1.ElasticTrainingJobStatus, claimed int64,
 ) (core, surplus int64) {
 	if st.Attempt == nil || job.DeletionTimestamp != nil {
 		return 0, 0

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
@@ -33,7 +33,7 @@ func (d *description) sayUnreachable(w *podstate.Worker) string {
 
 // sayAvoided says which node last rejected a worker or failed it, if the job still avoids it.
 func (d *description) sayAvoided() string {
-	var last *v1alpha1.AvoidedNode
+	var last *v1beta1.AvoidedNode
 	for i := range d.Status.AvoidedNodes {
 		if n := &d.Status.AvoidedNodes[i]; n.Until != nil && (last == nil || last.Time.Before(&n.Time)) {
 			last = n
@@ -61,12 +61,12 @@ func howToGiveUp(node string) string {
 }
 
 // rejectedWords says what a node did: "Node n2 rejected worker 3 (UnexpectedAdmissionError): no healthy devices."
-func rejectedWords(n *v1alpha1.AvoidedNode) string {
+func rejectedWords(n *v1beta1.AvoidedNode) string {
 	return fmt.Sprintf("Node %s rejected worker %d%s.", n.Name, n.Worker, podstate.Failure{Reason: n.Reason, Message: n.Message})
 }
 
 // failedWords says that a worker failed on a node under suspicion, which the job avoids for that.
-func failedWords(n *v1alpha1.AvoidedNode) string {
+func failedWords(n *v1beta1.AvoidedNode) string {
 	return fmt.Sprintf("Worker %d failed on node %s%s. More workers failed there before than chance explains, so the job avoids it "+
 		"until %s.", n.Worker, n.Name, podstate.Failure{Reason: n.Reason, Message: n.Message}, FormatTime(n.Until.Time))
 }

@@ -3,7 +3,7 @@ package describe
 import (
 	"fmt"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // stoppedStanding is the standing of a job that is stopped or stopping.
@@ -33,9 +33,9 @@ func (d *description) stoppedStanding() standing {
 func (d *description) whyStopped() (stopped, stopping, why string) {
 	switch by := d.Status.Preemption; {
 	case d.Spec.Suspend:
-		return v1alpha1.ReasonSuspended, v1alpha1.ReasonSuspending, "because spec.suspend is true"
+		return v1beta1.ReasonSuspended, v1beta1.ReasonSuspending, "because spec.suspend is true"
 	case by != nil:
-		return v1alpha1.ReasonPreempted, v1alpha1.ReasonPreempting, fmt.Sprintf("to make room for %s of tier %s", by.By, by.Tier)
+		return v1beta1.ReasonPreempted, v1beta1.ReasonPreempting, fmt.Sprintf("to make room for %s of tier %s", by.By, by.Tier)
 	}
-	return v1alpha1.ReasonSuspended, v1alpha1.ReasonSuspending, "before its next attempt"
+	return v1beta1.ReasonSuspended, v1beta1.ReasonSuspending, "before its next attempt"
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
@@ -18,33 +18,33 @@ func (d *description) whyWaiting() (reason, message string) {
 		return shut.Reason, shut.Message
 	}
 	if gated := d.gatedWorker(); gated != nil {
-		return v1alpha1.ReasonSchedulingGated, d.sayGated(gated)
+		return v1beta1.ReasonSchedulingGated, d.sayGated(gated)
 	}
 	if d.Verdict.Overdue && !d.CorePlaced() {
-		return v1alpha1.ReasonNotPlaced, d.sayNotPlaced(asks)
+		return v1beta1.ReasonNotPlaced, d.sayNotPlaced(asks)
 	}
 	switch w := d.CannotStart(); {
 	case w != nil:
 		return w.StartError(), StartError(w)
 	case d.StuckWorker() != nil:
-		return v1alpha1.ReasonNodeUnreachable, d.sayUnreachable(d.StuckWorker())
+		return v1beta1.ReasonNodeUnreachable, d.sayUnreachable(d.StuckWorker())
 	case d.Status.RunningSince != nil:
-		return v1alpha1.ReasonRecovering, d.sayRecovering(running, asks)
+		return v1beta1.ReasonRecovering, d.sayRecovering(running, asks)
 	case d.CorePlaced():
-		return v1alpha1.ReasonStarting, fmt.Sprintf("Volcano placed %s; %d run.", asks, running)
+		return v1beta1.ReasonStarting, fmt.Sprintf("Volcano placed %s; %d run.", asks, running)
 	case d.Core == nil:
-		return v1alpha1.ReasonSubmitted, fmt.Sprintf("Submitting %s to queue %s.", asks, d.Queue.Name)
+		return v1beta1.ReasonSubmitted, fmt.Sprintf("Submitting %s to queue %s.", asks, d.Queue.Name)
 	case d.Core.Unschedulable != "" || d.Verdict.Waiting > 0:
-		reason := v1alpha1.ReasonQueued
+		reason := v1beta1.ReasonQueued
 		switch {
 		case d.Verdict.Never != nil:
-			reason = v1alpha1.ReasonNeverFits
+			reason = v1beta1.ReasonNeverFits
 		case d.Core.Unschedulable != "":
-			reason = v1alpha1.ReasonUnschedulable
+			reason = v1beta1.ReasonUnschedulable
 		}
 		return reason, d.whyQueued(asks) + d.sayAvoided()
 	}
-	return v1alpha1.ReasonQueued, fmt.Sprintf("Waiting in queue %s for Volcano to place %s.", d.Queue.Name, asks)
+	return v1beta1.ReasonQueued, fmt.Sprintf("Waiting in queue %s for Volcano to place %s.", d.Queue.Name, asks)
 }
 
 // sayRecovering says how many workers of a core that ran before still do, and what the others wait for.
@@ -137,7 +137,7 @@ func (d *description) sayGated(w *podstate.Worker) string {
 // StartError says why the worker does not start, and what to do.
 func StartError(w *podstate.Worker) string {
 	do := "Correct the pull secret, or delete the job and create it with another image."
-	if w.StartError() == v1alpha1.ReasonContainerConfigError {
+	if w.StartError() == v1beta1.ReasonContainerConfigError {
 		do = "Create what the template names, or delete the job and create it with a corrected template."
 	}
 	said := ""

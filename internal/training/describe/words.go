@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
@@ -89,7 +89,7 @@ func someHolders(all []capacity.Holder) string {
 }
 
 // listSources lists the jobs that make room as listHolders does.
-func listSources(all []v1alpha1.RoomSource) string {
+func listSources(all []v1beta1.RoomSource) string {
 	holders := make([]capacity.Holder, len(all))
 	for i, s := range all {
 		holders[i] = capacity.Holder{Job: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}, Workers: s.Workers}

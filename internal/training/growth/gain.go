@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // What one more worker brings follows from how fast a training went with other numbers of workers. Part of its work is shared by
@@ -124,7 +124,7 @@ func (c Curve) LargestWorthwhile(gain float64) int32 {
 }
 
 // CurveOf is the curve of a job with its present range.
-func CurveOf(spec *v1alpha1.ElasticTrainingJobSpec, st *v1alpha1.ElasticTrainingJobStatus) Curve {
+func CurveOf(spec *v1beta1.ElasticTrainingJobSpec, st *v1beta1.ElasticTrainingJobStatus) Curve {
 	if spec.Progress == nil || st.Attempt == nil {
 		return Curve{}
 	}
@@ -136,7 +136,7 @@ func CurveOf(spec *v1alpha1.ElasticTrainingJobSpec, st *v1alpha1.ElasticTraining
 }
 
 // ReadSpeeds reads the speeds of a status. What is no number counts as nothing measured.
-func ReadSpeeds(all []v1alpha1.MeasuredSpeed) []Speed {
+func ReadSpeeds(all []v1beta1.MeasuredSpeed) []Speed {
 	speeds := make([]Speed, 0, len(all))
 	for i := range all {
 		perHour, err := strconv.ParseFloat(all[i].PercentPerHour, 64)
@@ -149,28 +149,28 @@ func ReadSpeeds(all []v1alpha1.MeasuredSpeed) []Speed {
 
 // KeepSpeed returns speeds with one more, by rising number of workers: it takes the place of an older one of the same size or,
 // where there are too many, of the one that was measured first. The given speeds are not changed.
-func KeepSpeed(all []v1alpha1.MeasuredSpeed, s v1alpha1.MeasuredSpeed) []v1alpha1.MeasuredSpeed {
-	kept := slices.DeleteFunc(slices.Clone(all), func(o v1alpha1.MeasuredSpeed) bool {
+func KeepSpeed(all []v1beta1.MeasuredSpeed, s v1beta1.MeasuredSpeed) []v1beta1.MeasuredSpeed {
+	kept := slices.DeleteFunc(slices.Clone(all), func(o v1beta1.MeasuredSpeed) bool {
 		return o.Workers == s.Workers && !s.Time.Before(&o.Time)
 	})
-	if slices.ContainsFunc(kept, func(o v1alpha1.MeasuredSpeed) bool { return o.Workers == s.Workers }) {
+	if slices.ContainsFunc(kept, func(o v1beta1.MeasuredSpeed) bool { return o.Workers == s.Workers }) {
 		return all // It is older than the one that is known.
 	}
 	kept = append(kept, s)
-	if len(kept) > v1alpha1.MaxSpeeds {
-		first := slices.MinFunc(kept, func(a, b v1alpha1.MeasuredSpeed) int { return a.Time.Compare(b.Time.Time) })
-		kept = slices.DeleteFunc(kept, func(o v1alpha1.MeasuredSpeed) bool { return o.Workers == first.Workers })
+	if len(kept) > v1beta1.MaxSpeeds {
+		first := slices.MinFunc(kept, func(a, b v1beta1.MeasuredSpeed) int { return a.Time.Compare(b.Time.Time) })
+		kept = slices.DeleteFunc(kept, func(o v1beta1.MeasuredSpeed) bool { return o.Workers == first.Workers })
 	}
-	slices.SortFunc(kept, func(a, b v1alpha1.MeasuredSpeed) int { return cmp.Compare(a.Workers, b.Workers) })
+	slices.SortFunc(kept, func(a, b v1beta1.MeasuredSpeed) int { return cmp.Compare(a.Workers, b.Workers) })
 	return kept
 }
 
 // WorthwhileSurplus is how much surplus of so much that is wanted gains enough for the job, in whole steps.
-func WorthwhileSurplus(spec *v1alpha1.ElasticTrainingJobSpec, st *v1alpha1.ElasticTrainingJobStatus, wanted int32) int32 {
+func WorthwhileSurplus(spec *v1beta1.ElasticTrainingJobSpec, st *v1beta1.ElasticTrainingJobStatus, wanted int32) int32 {
 	if st.Attempt == nil || spec.Progress == nil {
 		return wanted
 	}
-	least := float64(ptr.Deref(spec.Elasticity.Growth.LeastGainPercent, v1alpha1.DefaultLeastGainPercent)) / 100
+	least := float64(ptr.Deref(spec.Elasticity.Growth.LeastGainPercent, v1beta1.DefaultLeastGainPercent)) / 100
 	worth := CurveOf(spec, st).LargestWorthwhile(least) - st.Attempt.MinReplicas
 	return spec.Elasticity.WholeSteps(min(wanted, max(worth, 0)))
 }

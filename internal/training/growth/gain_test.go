@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // amdahl are speeds of a training in which each worker has its own part of the work, a share of what one does.
@@ -71,12 +71,12 @@ func TestGainIsBetweenNothingAndAWorkerOfTheCore(t *testing.T) {
 
 func TestSurplusThatGainsTooLittleIsNotWanted(t *testing.T) {
 	g := NewWithT(t)
-	job := &v1alpha1.ElasticTrainingJob{}
-	job.Spec.Progress = &v1alpha1.JobProgress{}
-	job.Status.Attempt = &v1alpha1.AttemptStatus{MinReplicas: 4, MaxReplicas: 64}
-	job.Status.Elasticity = &v1alpha1.ElasticityStatus{}
+	job := &v1beta1.ElasticTrainingJob{}
+	job.Spec.Progress = &v1beta1.JobProgress{}
+	job.Status.Attempt = &v1beta1.AttemptStatus{MinReplicas: 4, MaxReplicas: 64}
+	job.Status.Elasticity = &v1beta1.ElasticityStatus{}
 	for _, s := range amdahl(0.1, 4, 8) {
-		job.Status.Elasticity.Speeds = append(job.Status.Elasticity.Speeds, v1alpha1.MeasuredSpeed{
+		job.Status.Elasticity.Speeds = append(job.Status.Elasticity.Speeds, v1beta1.MeasuredSpeed{
 			Workers: s.Workers, PercentPerHour: fmt.Sprint(s.PerHour),
 		})
 	}
@@ -93,20 +93,20 @@ func TestSurplusThatGainsTooLittleIsNotWanted(t *testing.T) {
 func TestTheSpeedsThatWereMeasuredLastAreKept(t *testing.T) {
 	g := NewWithT(t)
 	start := time.Date(2026, 11, 28, 10, 0, 0, 0, time.UTC)
-	of := func(workers int32, minute int) v1alpha1.MeasuredSpeed {
-		return v1alpha1.MeasuredSpeed{Workers: workers, PercentPerHour: strconv.Itoa(minute),
+	of := func(workers int32, minute int) v1beta1.MeasuredSpeed {
+		return v1beta1.MeasuredSpeed{Workers: workers, PercentPerHour: strconv.Itoa(minute),
 			Time: metav1.NewTime(start.Add(time.Duration(minute) * time.Minute))}
 	}
-	var all []v1alpha1.MeasuredSpeed
-	for i := range v1alpha1.MaxSpeeds {
+	var all []v1beta1.MeasuredSpeed
+	for i := range v1beta1.MaxSpeeds {
 		all = KeepSpeed(all, of(int32(24-2*i), i))
 	}
-	g.Expect(all).To(HaveLen(v1alpha1.MaxSpeeds))
+	g.Expect(all).To(HaveLen(v1beta1.MaxSpeeds))
 	g.Expect(all[0].Workers).To(BeEquivalentTo(10), "by rising number of workers")
 	g.Expect(KeepSpeed(all, of(10, 99))[0].PercentPerHour).To(Equal("99"), "the newer of one size")
 	g.Expect(KeepSpeed(all, of(10, 1))[0].PercentPerHour).To(Equal("7"), "not an older one")
 	more := KeepSpeed(all, of(11, 99))
-	g.Expect(more).To(HaveLen(v1alpha1.MaxSpeeds))
+	g.Expect(more).To(HaveLen(v1beta1.MaxSpeeds))
 	g.Expect(more).NotTo(ContainElement(HaveField("Workers", BeEquivalentTo(24))), "the first that was measured makes place")
 	g.Expect(all).To(ContainElement(HaveField("Workers", BeEquivalentTo(24))), "what was given is unchanged")
 }

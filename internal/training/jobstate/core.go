@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
@@ -79,7 +79,7 @@ func (s *State) checkpointDone() int64 {
 }
 
 // WorkLostSince is LostSince of a job with that status, whose worker 0 has done as the number of its last checkpoint.
-func WorkLostSince(st *v1alpha1.ElasticTrainingJobStatus, done int64, now time.Time) *metav1.Time {
+func WorkLostSince(st *v1beta1.ElasticTrainingJobStatus, done int64, now time.Time) *metav1.Time {
 	if st.RunningSince == nil {
 		return nil
 	}
@@ -96,7 +96,7 @@ func WorkLostSince(st *v1alpha1.ElasticTrainingJobStatus, done int64, now time.T
 const aheadOfRequest = time.Second
 
 // checkpointTimeOf is when the checkpoint of a number was saved; zero for a number that is not to be believed.
-func checkpointTimeOf(st *v1alpha1.ElasticTrainingJobStatus, done int64, now time.Time) time.Time {
+func checkpointTimeOf(st *v1beta1.ElasticTrainingJobStatus, done int64, now time.Time) time.Time {
 	// The annotation is written by the user's program. A time in the future is not believed, and a time before the core ran belongs
 	// to another attempt.
 	saved := time.Unix(done, 0)

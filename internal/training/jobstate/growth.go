@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/training/growth"
 )
@@ -66,13 +66,13 @@ func (g Growth) CooldownTime() time.Duration {
 }
 
 func (g Growth) ownCooldown() time.Duration {
-	return time.Duration(ptr.Deref(g.Spec.Elasticity.Growth.CooldownSeconds, v1alpha1.DefaultCooldownSeconds)) * time.Second
+	return time.Duration(ptr.Deref(g.Spec.Elasticity.Growth.CooldownSeconds, v1beta1.DefaultCooldownSeconds)) * time.Second
 }
 
 // IsInSteps is true if surplus joins in steps; false if it joins whenever a place is free: in mode Always, by single workers.
 func (g Growth) IsInSteps() bool {
 	mode := g.Spec.Elasticity.Growth.Mode
-	return mode == v1alpha1.GrowthOnlyIfFits || mode == v1alpha1.GrowthOnlyIfPays || g.Spec.Elasticity.Step > 1
+	return mode == v1beta1.GrowthOnlyIfFits || mode == v1beta1.GrowthOnlyIfPays || g.Spec.Elasticity.Step > 1
 }
 
 // EvictionPause is how long evicted surplus still waits before it may return; zero or less for no longer.
@@ -136,7 +136,7 @@ func (g Growth) NoteStep(bound time.Time) {
 	if bound.After(g.Now) {
 		bound = g.Now // By a clock that is ahead of ours. The step keeps its own time, and is paid for from now on.
 	}
-	perHour := ptr.Deref(g.Spec.Elasticity.Growth.MaxPerHour, v1alpha1.DefaultGrowthsPerHour)
+	perHour := ptr.Deref(g.Spec.Elasticity.Growth.MaxPerHour, v1beta1.DefaultGrowthsPerHour)
 	debt := ptr.Deref(e.BudgetTime, metav1.Time{}).Time
 	// A growth waits until the debt is an hour ahead at most, and adds an hour at most.
 	if farthest := g.Now.Add(2 * time.Hour); debt.After(farthest) {
@@ -162,7 +162,7 @@ func (g Growth) NoteEviction(at metav1.Time) {
 // OnlyIfPays, as long as a restart keeps it from progress. That mode waits by what it misses, and a longer pause would cost more
 // than it saves (docs/benchmarks/growth.md).
 func (g Growth) enoughTime() time.Duration {
-	if g.Spec.Elasticity.Growth.Mode == v1alpha1.GrowthOnlyIfPays {
+	if g.Spec.Elasticity.Growth.Mode == v1beta1.GrowthOnlyIfPays {
 		return g.OutageTime()
 	}
 	return g.CooldownTime()
@@ -177,7 +177,7 @@ func (g Growth) RoomIdle() time.Duration {
 }
 
 // NoteSpeeds writes into the planned status how fast the training goes with how many workers.
-func (g Growth) NoteSpeeds(all []v1alpha1.MeasuredSpeed) { g.elasticity().Speeds = all }
+func (g Growth) NoteSpeeds(all []v1beta1.MeasuredSpeed) { g.elasticity().Speeds = all }
 
 // pauseUntil has the job not grow before a time; an earlier one than it has changes nothing.
 func (g Growth) pauseUntil(until time.Time) {
@@ -188,9 +188,9 @@ func (g Growth) pauseUntil(until time.Time) {
 	e.Aim = g.Wanted
 }
 
-func (g Growth) elasticity() *v1alpha1.ElasticityStatus {
+func (g Growth) elasticity() *v1beta1.ElasticityStatus {
 	if g.Status.Elasticity == nil {
-		g.Status.Elasticity = &v1alpha1.ElasticityStatus{}
+		g.Status.Elasticity = &v1beta1.ElasticityStatus{}
 	}
 	return g.Status.Elasticity
 }
@@ -202,7 +202,7 @@ func (g Growth) OutageTime() time.Duration {
 	if e := g.Status.Elasticity; e != nil {
 		measured = time.Duration(e.OutageSeconds) * time.Second
 	}
-	assumed := ptr.Deref(g.Spec.Elasticity.Growth.OutageSeconds, v1alpha1.DefaultOutageSeconds)
+	assumed := ptr.Deref(g.Spec.Elasticity.Growth.OutageSeconds, v1beta1.DefaultOutageSeconds)
 	return cmp.Or(measured, g.TaskOutage, time.Duration(assumed)*time.Second)
 }
 
@@ -245,16 +245,16 @@ func (g Growth) SurplusTarget() int32 {
 // FollowsRoom is true if the job creates only the surplus for which the model sees room.
 func (g Growth) FollowsRoom() bool {
 	switch g.Spec.Elasticity.Growth.Mode {
-	case v1alpha1.GrowthOnlyIfFits:
+	case v1beta1.GrowthOnlyIfFits:
 		return true
-	case v1alpha1.GrowthOnlyIfPays:
+	case v1beta1.GrowthOnlyIfPays:
 		return !g.Verdict.Unjudged
-	case v1alpha1.GrowthAlways:
+	case v1beta1.GrowthAlways:
 	}
 	return g.Spec.Elasticity.Step > 1 && !g.Verdict.Unjudged
 }
 
 // MustPay is true if the job grows only when that brings more than it costs.
 func (g Growth) MustPay() bool {
-	return g.Spec.Elasticity.Growth.Mode == v1alpha1.GrowthOnlyIfPays && !g.Verdict.Unjudged && !g.IsFree()
+	return g.Spec.Elasticity.Growth.Mode == v1beta1.GrowthOnlyIfPays && !g.Verdict.Unjudged && !g.IsFree()
 }

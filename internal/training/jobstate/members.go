@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
@@ -30,7 +30,7 @@ func WorkerOf(pod *corev1.Pod) (podstate.Worker, bool) {
 
 // AttemptOf is the ID of the attempt that a pod was made for. A label says so, but a user can change it: a pod that the status
 // records as a member is of the attempt in status, whatever its label says.
-func AttemptOf(st *v1alpha1.ElasticTrainingJobStatus, index int32, pod types.UID, labelled string) string {
+func AttemptOf(st *v1beta1.ElasticTrainingJobStatus, index int32, pod types.UID, labelled string) string {
 	if st.Attempt != nil && memberOf(st.Members, index, pod) != nil {
 		return st.Attempt.ID()
 	}
@@ -54,7 +54,7 @@ func (s *State) IsEvicted(i int32) bool {
 }
 
 // InVain is true if workers left, or the job stopped, for this gang and it was not placed in time.
-func (o *Observed) InVain(gang v1alpha1.GangRef) bool {
+func (o *Observed) InVain(gang v1beta1.GangRef) bool {
 	return slices.Contains(o.Verdict.InVain, gang.Key())
 }
 
@@ -110,7 +110,7 @@ func (s *State) ActiveWorkers() []int32 {
 }
 
 // memberOf is the member of that index and UID; nil for none.
-func memberOf(members []v1alpha1.Member, i int32, uid types.UID) *v1alpha1.Member {
+func memberOf(members []v1beta1.Member, i int32, uid types.UID) *v1beta1.Member {
 	if m := memberAt(members, i); m != nil && m.UID == uid {
 		return m
 	}
@@ -118,7 +118,7 @@ func memberOf(members []v1alpha1.Member, i int32, uid types.UID) *v1alpha1.Membe
 }
 
 // memberAt is the member of an index; nil for none.
-func memberAt(members []v1alpha1.Member, i int32) *v1alpha1.Member {
+func memberAt(members []v1beta1.Member, i int32) *v1beta1.Member {
 	if int(i) < len(members) && members[i].Index == i {
 		return &members[i] // In most jobs no member is missing, and they are in order.
 	}
@@ -129,4 +129,4 @@ func memberAt(members []v1alpha1.Member, i int32) *v1alpha1.Member {
 }
 
 // CompareIndex orders members by their index.
-func CompareIndex(m v1alpha1.Member, i int32) int { return int(m.Index - i) }
+func CompareIndex(m v1beta1.Member, i int32) int { return int(m.Index - i) }

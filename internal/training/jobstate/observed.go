@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/deviceclaim"
@@ -21,7 +21,7 @@ import (
 
 // Observed is everything that Plan knows about a job and its surroundings.
 type Observed struct {
-	Job    *v1alpha1.ElasticTrainingJob
+	Job    *v1beta1.ElasticTrainingJob
 	Config *config.Configuration
 	// Invalid is why admission would refuse the spec; empty for a valid one.
 	Invalid string
@@ -31,7 +31,7 @@ type Observed struct {
 	VolcanoMissing string
 	Queue          Queue
 	// Profile is the ResourceQuotaProfile of the job's namespace; nil if it has none.
-	Profile *v1alpha1.ResourceQuotaProfile
+	Profile *v1beta1.ResourceQuotaProfile
 	// Core and Surplus are the job's PodGroups; nil when they do not exist.
 	Core, Surplus *gang.State
 	// Service is the UID of the job's headless Service; empty when it does not exist.
@@ -53,7 +53,7 @@ type Observed struct {
 	Stay       growth.Stay
 	TaskOutage time.Duration
 	// TaskSpeeds are how fast earlier jobs of the task trained, by rising number of workers.
-	TaskSpeeds []v1alpha1.MeasuredSpeed
+	TaskSpeeds []v1beta1.MeasuredSpeed
 	// SchedulerObstacles lists what in Volcano's configuration keeps surplus from giving way by itself.
 	SchedulerObstacles []string
 	// Unreachable says since when nodes do not answer, for nodes of workers that podstate.SilentNodes lists.

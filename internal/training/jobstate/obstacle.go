@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
@@ -38,7 +38,7 @@ func (o *Observed) QueueShut() *Obstacle {
 		return nil
 	case q.Missing:
 		return &Obstacle{
-			Reason:  v1alpha1.ReasonQueueNotFound,
+			Reason:  v1beta1.ReasonQueueNotFound,
 			Message: fmt.Sprintf("%s does not exist. Create it%s.", queue, mend),
 		}
 	default:
@@ -47,7 +47,7 @@ func (o *Observed) QueueShut() *Obstacle {
 			state = "unknown, because Volcano's controllers have not seen it yet"
 		}
 		return &Obstacle{
-			Reason:  v1alpha1.ReasonQueueClosed,
+			Reason:  v1beta1.ReasonQueueClosed,
 			Message: fmt.Sprintf("%s is not open (its state is %s). Open it%s.", queue, state, mend),
 		}
 	}
@@ -55,8 +55,8 @@ func (o *Observed) QueueShut() *Obstacle {
 
 // RefusalObstacle is the obstacle in status of a job whose pods the API server refuses; nil for any other job.
 func (o *Observed) RefusalObstacle() *Obstacle {
-	said := meta.FindStatusCondition(o.Job.Status.Conditions, v1alpha1.ConditionStalled)
-	if said == nil || said.Reason != v1alpha1.ReasonRejected || len(o.Workers) > 0 {
+	said := meta.FindStatusCondition(o.Job.Status.Conditions, v1beta1.ConditionStalled)
+	if said == nil || said.Reason != v1beta1.ReasonRejected || len(o.Workers) > 0 {
 		return nil
 	}
 	return &Obstacle{Reason: said.Reason, Message: said.Message, Stalled: true}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
@@ -19,9 +19,9 @@ import (
 type State struct {
 	Observed
 	Now  time.Time
-	Spec *v1alpha1.ElasticTrainingJobSpec
+	Spec *v1beta1.ElasticTrainingJobSpec
 	// Status is the status that is being planned. Job.Status is the one at the API server.
-	Status *v1alpha1.ElasticTrainingJobStatus
+	Status *v1beta1.ElasticTrainingJobStatus
 	// At holds the worker of each index in the current attempt, or nil; a slice, because a job may have thousands.
 	At []*podstate.Worker
 	// Left is true for the index of a worker that is not replaced in this attempt, and Completed if that is because it succeeded.
@@ -57,13 +57,13 @@ func New(o Observed, now time.Time) *State {
 	s.adoptStatus(o.Job.Status.DeepCopy())
 	s.Status.ObservedGeneration = o.Job.Generation
 	// A target that was set once is told from the default from then on, also if it is lowered to the same number.
-	s.Status.Targeted = s.Status.Targeted || s.Spec.Replicas > v1alpha1.NoTarget
-	s.Status.Selector = v1alpha1.LabelJob + "=" + o.Job.Name
+	s.Status.Targeted = s.Status.Targeted || s.Spec.Replicas > v1beta1.NoTarget
+	s.Status.Selector = v1beta1.LabelJob + "=" + o.Job.Name
 	return s
 }
 
 // adoptStatus makes st the planned status, and derives the range and the order of workers from it.
-func (s *State) adoptStatus(st *v1alpha1.ElasticTrainingJobStatus) {
+func (s *State) adoptStatus(st *v1beta1.ElasticTrainingJobStatus) {
 	s.Status, s.Minimum, s.Maximum = st, 0, 0
 	if a := st.Attempt; a != nil {
 		s.Minimum = a.MinReplicas
@@ -74,7 +74,7 @@ func (s *State) adoptStatus(st *v1alpha1.ElasticTrainingJobStatus) {
 }
 
 // AdoptStatus makes planned, in which losses are settled, the planned status.
-func (s *State) AdoptStatus(planned *v1alpha1.ElasticTrainingJobStatus) {
+func (s *State) AdoptStatus(planned *v1beta1.ElasticTrainingJobStatus) {
 	s.adoptStatus(planned)
 	s.Left, s.Completed = make([]bool, len(s.At)), make([]bool, len(s.At))
 	for _, m := range planned.Members {
@@ -126,14 +126,14 @@ func (s *State) AttemptWorkers() iter.Seq[*podstate.Worker] {
 }
 
 // IsFinished is true for a job that has ended.
-func IsFinished(st *v1alpha1.ElasticTrainingJobStatus) bool {
-	return meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionSucceeded) ||
-		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionFailed)
+func IsFinished(st *v1beta1.ElasticTrainingJobStatus) bool {
+	return meta.IsStatusConditionTrue(st.Conditions, v1beta1.ConditionSucceeded) ||
+		meta.IsStatusConditionTrue(st.Conditions, v1beta1.ConditionFailed)
 }
 
 // IsStopped is true from when a stop is recorded until the next attempt.
-func IsStopped(st *v1alpha1.ElasticTrainingJobStatus) bool {
-	return meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionSuspended)
+func IsStopped(st *v1beta1.ElasticTrainingJobStatus) bool {
+	return meta.IsStatusConditionTrue(st.Conditions, v1beta1.ConditionSuspended)
 }
 
 // MustStop is true for a job that is suspended by its user or preempted.

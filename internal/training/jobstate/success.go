@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
@@ -52,7 +52,7 @@ func (s *State) WhoSucceeded() string {
 // CompletionGrace is how long workers may take to end once the success policy is met.
 func (s *State) CompletionGrace() time.Duration {
 	return time.Duration(ptr.Deref(s.Spec.SuccessPolicy.CompletionGraceSeconds,
-		v1alpha1.DefaultCompletionGraceSeconds)) * time.Second
+		v1beta1.DefaultCompletionGraceSeconds)) * time.Second
 }
 
 // TrainsAsOne is true if a worker's success means nothing unless worker 0 succeeds too.
@@ -73,7 +73,7 @@ func (s *State) IsStranded(i int32, uid types.UID, ended time.Time) bool {
 }
 
 // StrandedAt is true if a success of the member at a time is that of a stranded worker. The mark fades with the exit barrier.
-func (s *State) StrandedAt(m *v1alpha1.Member, at time.Time) bool {
+func (s *State) StrandedAt(m *v1beta1.Member, at time.Time) bool {
 	since := s.Status.StrandedTime
 	return m.IsStranded() && since != nil && at.Sub(since.Time) <= ExitBarrier
 }

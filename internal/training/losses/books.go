@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
@@ -68,7 +68,7 @@ func (b *Books) SettleLosses() {
 		if l.inPlace && !b.leavesNode(l) {
 			continue // The pod lives on and stays a living member.
 		}
-		m.Member = v1alpha1.Member{Index: l.index, UID: l.uid, State: l.state()}
+		m.Member = v1beta1.Member{Index: l.index, UID: l.uid, State: l.state()}
 		m.incident = 0
 	}
 	b.markStranded(members, losses)
@@ -94,14 +94,14 @@ func (b *Books) SettleLosses() {
 		b.Left[i], b.Completed[i] = members[i].HasLeft(), members[i].HasCompleted()
 		if b.progressed && !members[i].IsLost() {
 			// Workers that live after progress have proved themselves, so their back-offs begin anew.
-			members[i].retry = v1alpha1.Retry{}
+			members[i].retry = v1beta1.Retry{}
 		}
 	}
 	b.writeMembers(members)
 }
 
 // ReleaseWorker records that the operator takes a surplus worker away, and for which gang; nil for the core of its own job.
-func (b *Books) ReleaseWorker(w *podstate.Worker, to *v1alpha1.GangRef) {
+func (b *Books) ReleaseWorker(w *podstate.Worker, to *v1beta1.GangRef) {
 	b.release(w, Told)
 	b.Status.Elasticity.GaveWayTo = to
 }
@@ -117,17 +117,17 @@ func (b *Books) release(w *podstate.Worker, why string) {
 		// Surplus that never had a node is not counted: it only stops waiting.
 		b.noteEviction(w.Index, why)
 	}
-	replaceMember(b.Status, v1alpha1.Member{Index: w.Index, UID: w.UID, State: l.state()})
+	replaceMember(b.Status, v1beta1.Member{Index: w.Index, UID: w.UID, State: l.state()})
 }
 
 // CompletesOnSuccess is true if the failure policy completes the job at once when worker 0 succeeds, without waiting for the
 // others.
 func (b *Books) CompletesOnSuccess() bool {
-	return b.matchRule(occurrence{event: v1alpha1.OnTaskCompleted}).action == v1alpha1.ActionCompleteJob
+	return b.matchRule(occurrence{event: v1beta1.OnTaskCompleted}).action == v1beta1.ActionCompleteJob
 }
 
 // ReleaseEvicted drops the chosen indices from the evicted surplus, so that they may return before the cooldown has passed.
-func ReleaseEvicted(st *v1alpha1.ElasticTrainingJobStatus, release func(int32) bool) {
+func ReleaseEvicted(st *v1beta1.ElasticTrainingJobStatus, release func(int32) bool) {
 	if st.Elasticity != nil {
 		st.Elasticity.Evicted = slices.DeleteFunc(st.Elasticity.Evicted, release)
 	}

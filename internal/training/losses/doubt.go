@@ -3,7 +3,7 @@ package losses
 import (
 	"slices"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
@@ -39,7 +39,7 @@ func (b *Books) isDoubted(l *loss) bool {
 // leavesNode is true for a worker whose containers restarted in place on a node that the job avoids for it: it is created
 // again elsewhere. The restart is counted already.
 func (b *Books) leavesNode(l *loss) bool {
-	return l.inPlace && b.isDoubted(l) && slices.ContainsFunc(b.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+	return l.inPlace && b.isDoubted(l) && slices.ContainsFunc(b.Status.AvoidedNodes, func(n v1beta1.AvoidedNode) bool {
 		return n.Name == l.node && n.Failed && n.Until != nil
 	})
 }

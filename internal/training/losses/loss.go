@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
@@ -57,14 +57,14 @@ type loss struct {
 }
 
 // state is what the loss makes of its member.
-func (l *loss) state() v1alpha1.MemberState {
+func (l *loss) state() v1beta1.MemberState {
 	switch {
 	case l.completed && !l.stranded:
-		return v1alpha1.MemberCompleted
+		return v1beta1.MemberCompleted
 	case l.left:
-		return v1alpha1.MemberLeft
+		return v1beta1.MemberLeft
 	}
-	return v1alpha1.MemberLost
+	return v1beta1.MemberLost
 }
 
 // findLosses lists the losses that status does not know yet, given the known members by index.

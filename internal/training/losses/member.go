@@ -5,22 +5,22 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
 // member is all that status knows of a worker. Its parts are in lists of their own there, because few members have the others.
 type member struct {
-	v1alpha1.Member
+	v1beta1.Member
 	// retry is the worker's back-off; zero for none.
-	retry v1alpha1.Retry
+	retry v1beta1.Retry
 	// incident is the number of the last incident that restarted containers of the pod; 0 for none, or one before the status's.
 	incident int32
 }
 
 // succeed makes a new pod the member. Failures of the old one count on; rejections do not, for this one runs.
 func (m *member) succeed(index int32, uid types.UID) {
-	m.Member, m.incident = v1alpha1.Member{Index: index, UID: uid}, 0
+	m.Member, m.incident = v1beta1.Member{Index: index, UID: uid}, 0
 	m.retry.Rejections = 0
 }
 
@@ -28,7 +28,7 @@ func (m *member) succeed(index int32, uid types.UID) {
 func (m *member) setStranded(is bool) {
 	switch {
 	case is:
-		m.State = v1alpha1.MemberStranded
+		m.State = v1beta1.MemberStranded
 	case m.IsStranded():
 		m.State = ""
 	}
@@ -82,8 +82,8 @@ func (b *Books) writeMembers(members []member) {
 
 // replaceMember writes a member that is lost into the status, without what is known of the one before it. Its cost does not grow
 // with the size of the job, because thousands of workers may leave in one evaluation.
-func replaceMember(st *v1alpha1.ElasticTrainingJobStatus, m v1alpha1.Member) {
-	byIndex := func(r v1alpha1.Retry, i int32) int { return int(r.Index - i) }
+func replaceMember(st *v1beta1.ElasticTrainingJobStatus, m v1beta1.Member) {
+	byIndex := func(r v1beta1.Retry, i int32) int { return int(r.Index - i) }
 	if at, has := slices.BinarySearchFunc(st.Retries, m.Index, byIndex); has {
 		st.Retries = slices.Delete(st.Retries, at, at+1)
 	}
@@ -99,18 +99,18 @@ func replaceMember(st *v1alpha1.ElasticTrainingJobStatus, m v1alpha1.Member) {
 	}
 	last := st.Members[at]
 	st.Members[at] = m
-	if last.IsStranded() && !slices.ContainsFunc(st.Members, func(m v1alpha1.Member) bool { return m.IsStranded() }) {
+	if last.IsStranded() && !slices.ContainsFunc(st.Members, func(m v1beta1.Member) bool { return m.IsStranded() }) {
 		st.StrandedTime = nil
 	}
 }
 
 // latestRetries returns the back-offs that status has room for, by index: those with the latest times.
-func latestRetries(all []v1alpha1.Retry) []v1alpha1.Retry {
-	if len(all) <= v1alpha1.MaxRetries {
+func latestRetries(all []v1beta1.Retry) []v1beta1.Retry {
+	if len(all) <= v1beta1.MaxRetries {
 		return all
 	}
-	slices.SortStableFunc(all, func(a, b v1alpha1.Retry) int { return b.Time.Compare(a.Time.Time) })
-	all = slices.Clip(all[:v1alpha1.MaxRetries])
-	slices.SortFunc(all, func(a, b v1alpha1.Retry) int { return int(a.Index - b.Index) })
+	slices.SortStableFunc(all, func(a, b v1beta1.Retry) int { return b.Time.Compare(a.Time.Time) })
+	all = slices.Clip(all[:v1beta1.MaxRetries])
+	slices.SortFunc(all, func(a, b v1beta1.Retry) int { return int(a.Index - b.Index) })
 	return all
 }

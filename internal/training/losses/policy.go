@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // ruling is what to do about an occurrence.
 type ruling struct {
-	action v1alpha1.FailureAction
+	action v1beta1.FailureAction
 	// rule names the user's rule that decided; empty if the operator's default did.
 	rule string
 	// gang is true where one loss restarts all workers because they cannot go on without one of them.
@@ -19,11 +19,11 @@ type ruling struct {
 	starved bool
 }
 
-func ruleMatches(r *v1alpha1.FailureRule, o occurrence) bool {
+func ruleMatches(r *v1beta1.FailureRule, o occurrence) bool {
 	switch {
 	case len(r.OnEvents) > 0 && !slices.Contains(r.OnEvents, o.event):
 		return false
-	case len(r.Targets) > 0 && !slices.ContainsFunc(r.Targets, func(t v1alpha1.WorkerTarget) bool { return t.Contains(o.index) }):
+	case len(r.Targets) > 0 && !slices.ContainsFunc(r.Targets, func(t v1beta1.WorkerTarget) bool { return t.Contains(o.index) }):
 		return false
 	case r.OnExitCodes != nil && !matchesCode(r.OnExitCodes, o.exitCode):
 		return false
@@ -35,9 +35,9 @@ func ruleMatches(r *v1alpha1.FailureRule, o occurrence) bool {
 	return true
 }
 
-func matchesCode(c *v1alpha1.ExitCodes, code int32) bool {
+func matchesCode(c *v1beta1.ExitCodes, code int32) bool {
 	// Zero is for a worker without an exit code, which NotIn would match.
-	return code != 0 && slices.Contains(c.Values, code) == (c.Operator == v1alpha1.ExitCodesIn)
+	return code != 0 && slices.Contains(c.Values, code) == (c.Operator == v1beta1.ExitCodesIn)
 }
 
 func haveCommon(a, b []string) bool {
@@ -47,7 +47,7 @@ func haveCommon(a, b []string) bool {
 // Outcome is the end or the new attempt that the losses of one evaluation lead to.
 type Outcome struct {
 	// Action is ActionFailJob, ActionCompleteJob or ActionRestartJob; empty if the job continues.
-	Action          v1alpha1.FailureAction
+	Action          v1beta1.FailureAction
 	Reason, Message string
 }
 
@@ -57,11 +57,11 @@ func (o Outcome) weight() int {
 	switch {
 	case o.Action == "":
 		return 0
-	case o.Action == v1alpha1.ActionRestartJob:
+	case o.Action == v1beta1.ActionRestartJob:
 		return 1
-	case o.Reason != v1alpha1.ReasonFailurePolicy:
+	case o.Reason != v1beta1.ReasonFailurePolicy:
 		return 2
-	case o.Action == v1alpha1.ActionCompleteJob:
+	case o.Action == v1beta1.ActionCompleteJob:
 		return 3
 	}
 	return 4
@@ -73,9 +73,9 @@ func (b *Books) ruleOn(l *loss) ruling {
 	case l.stranded, !l.ran && (l.disruption != "" || l.rejected):
 		// A stranded worker did not complete its task. A worker that was evicted before it ran never joined the rendezvous, so no
 		// peer has to restart.
-		return ruling{action: v1alpha1.ActionRestartWorker}
+		return ruling{action: v1beta1.ActionRestartWorker}
 	case b.ranOutOfCutMemory(l):
-		return ruling{action: v1alpha1.ActionRestartJob, starved: true}
+		return ruling{action: v1beta1.ActionRestartJob, starved: true}
 	}
 	o := l.asOccurrence()
 	o.aside = !b.endsTraining(l)
@@ -96,16 +96,16 @@ func (b *Books) matchRule(o occurrence) ruling {
 			}
 		}
 	}
-	if b.Spec.Framework.Type == v1alpha1.FrameworkCustom {
+	if b.Spec.Framework.Type == v1beta1.FrameworkCustom {
 		// Workers that know each other by name and number, as MPI's do, cannot continue without one of them.
 		switch {
-		case o.event != v1alpha1.OnTaskCompleted && !o.aside:
-			return ruling{action: v1alpha1.ActionRestartJob, gang: true}
-		case o.event == v1alpha1.OnTaskCompleted && o.index == 0 && b.MasterDecides():
-			return ruling{action: v1alpha1.ActionCompleteJob}
+		case o.event != v1beta1.OnTaskCompleted && !o.aside:
+			return ruling{action: v1beta1.ActionRestartJob, gang: true}
+		case o.event == v1beta1.OnTaskCompleted && o.index == 0 && b.MasterDecides():
+			return ruling{action: v1beta1.ActionCompleteJob}
 		}
 	}
-	return ruling{action: v1alpha1.ActionRestartWorker}
+	return ruling{action: v1beta1.ActionRestartWorker}
 }
 
 // leadTo makes o the outcome if it outweighs the one so far.
@@ -126,14 +126,14 @@ func (b *Books) applyRuling(l *loss, r ruling) {
 	}
 	what := l.describeLoss()
 	switch r.action {
-	case v1alpha1.ActionFailJob:
-		b.leadTo(Outcome{r.action, v1alpha1.ReasonFailurePolicy, fmt.Sprintf("The job has failed %s: %s.", by, what)})
-	case v1alpha1.ActionCompleteJob:
-		b.leadTo(Outcome{r.action, v1alpha1.ReasonFailurePolicy, fmt.Sprintf("The job is complete %s: %s.", by, what)})
-	case v1alpha1.ActionRestartJob:
-		b.leadTo(Outcome{r.action, v1alpha1.ReasonRestarting, fmt.Sprintf("All workers are created again %s: %s.", by, what)})
-	case v1alpha1.ActionIgnore:
+	case v1beta1.ActionFailJob:
+		b.leadTo(Outcome{r.action, v1beta1.ReasonFailurePolicy, fmt.Sprintf("The job has failed %s: %s.", by, what)})
+	case v1beta1.ActionCompleteJob:
+		b.leadTo(Outcome{r.action, v1beta1.ReasonFailurePolicy, fmt.Sprintf("The job is complete %s: %s.", by, what)})
+	case v1beta1.ActionRestartJob:
+		b.leadTo(Outcome{r.action, v1beta1.ReasonRestarting, fmt.Sprintf("All workers are created again %s: %s.", by, what)})
+	case v1beta1.ActionIgnore:
 		l.left = l.left || b.IsSurplus(l.index) // A core worker is replaced all the same: without a whole core no worker trains.
-	case v1alpha1.ActionRestartWorker:
+	case v1beta1.ActionRestartWorker:
 	}
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
@@ -81,7 +81,7 @@ func (b *Books) recordRestart(l *loss, m *member, r ruling) {
 }
 
 func (b *Books) newIncident() {
-	next := v1alpha1.Incident{Number: 1, Time: b.StatusTime()}
+	next := v1beta1.Incident{Number: 1, Time: b.StatusTime()}
 	if b.Status.Incident != nil {
 		next.Number += b.Status.Incident.Number
 	}
@@ -116,12 +116,12 @@ func (b *Books) countRestarts(l *loss, r ruling, restarts int32, again bool) {
 	before := b.Job.Status.LastFailure
 	b.Status.Restarts += restarts
 	b.noteRestarts(l, restarts)
-	b.Status.LastFailure = &v1alpha1.WorkerFailure{
+	b.Status.LastFailure = &v1beta1.WorkerFailure{
 		Worker: l.index, Time: b.StatusTime(), ExitCode: l.failure.ExitCode,
 		Reason: text.ClipLine(l.oneWord(), 256), Message: text.ClipLine(l.failure.LastLine(), 1024), InPlace: l.inPlace,
 		LostSince: b.LostSince(),
 	}
-	limit := ptr.Deref(b.Spec.Restarts.Max, v1alpha1.DefaultMaxRestarts)
+	limit := ptr.Deref(b.Spec.Restarts.Max, v1beta1.DefaultMaxRestarts)
 	b.Status.RestartTimes = slices.DeleteFunc(b.Status.RestartTimes, func(t metav1.Time) bool {
 		return !t.Add(b.restartWindow()).After(b.Now)
 	})
@@ -130,14 +130,14 @@ func (b *Books) countRestarts(l *loss, r ruling, restarts int32, again bool) {
 		b.Status.RestartTimes = append(b.Status.RestartTimes, b.StatusTime())
 	}
 	if n := len(b.Status.RestartTimes); n > int(limit) {
-		b.leadTo(Outcome{v1alpha1.ActionFailJob, v1alpha1.ReasonTooManyRestarts, fmt.Sprintf(
+		b.leadTo(Outcome{v1beta1.ActionFailJob, v1beta1.ReasonTooManyRestarts, fmt.Sprintf(
 			"%d restarts within %s are more than restarts.max (%d) allows. The last: %s.",
 			n, b.restartWindow(), limit, l.describeLoss())})
 	}
 	// A rule of the user's that says to continue is trusted more: its author knows this failure.
 	if r.rule == "" && again && before != nil && !b.progressed && sameFailure(before, b.Status.LastFailure) &&
 		b.Now.Sub(before.Time.Time) < sameFailureWindow {
-		b.leadTo(Outcome{v1alpha1.ActionFailJob, v1alpha1.ReasonSameFailureTwice, fmt.Sprintf(
+		b.leadTo(Outcome{v1beta1.ActionFailJob, v1beta1.ReasonSameFailureTwice, fmt.Sprintf(
 			"The same failure happened twice within %s, without progress in between: %s.", sameFailureWindow, l.describeLoss())})
 	}
 }
@@ -160,12 +160,12 @@ func (b *Books) noteProgress(reported int64) {
 }
 
 func (b *Books) restartWindow() time.Duration {
-	return time.Duration(ptr.Deref(b.Spec.Restarts.WindowSeconds, v1alpha1.DefaultRestartWindowSeconds)) * time.Second
+	return time.Duration(ptr.Deref(b.Spec.Restarts.WindowSeconds, v1beta1.DefaultRestartWindowSeconds)) * time.Second
 }
 
 // sameFailure is true for failures with equal messages, exit codes and reasons. Numbers in messages are ignored, because they may
 // be times, ranks or addresses. A failure without a message is never the same: exit code 1 is what every Python exception gives.
-func sameFailure(a, b *v1alpha1.WorkerFailure) bool {
+func sameFailure(a, b *v1beta1.WorkerFailure) bool {
 	return a.Message != "" && numbers.ReplaceAllString(a.Message, "#") == numbers.ReplaceAllString(b.Message, "#") &&
 		a.ExitCode == b.ExitCode && a.Reason == b.Reason
 }

@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -30,12 +30,12 @@ func (b *Books) recordRejection(l *loss, m *member) {
 // avoidNode has the job avoid the node of a loss from now on, for longer each time.
 func (b *Books) avoidNode(l *loss) {
 	avoided := b.Status.AvoidedNodes
-	at := slices.IndexFunc(avoided, func(n v1alpha1.AvoidedNode) bool { return n.Name == l.node })
+	at := slices.IndexFunc(avoided, func(n v1beta1.AvoidedNode) bool { return n.Name == l.node })
 	if at < 0 {
-		if len(avoided) >= v1alpha1.MaxAvoidedNodes {
+		if len(avoided) >= v1beta1.MaxAvoidedNodes {
 			return // The list is full: the worker is created again after its back-off and may land on this node.
 		}
-		avoided, at = append(avoided, v1alpha1.AvoidedNode{Name: l.node}), len(avoided)
+		avoided, at = append(avoided, v1beta1.AvoidedNode{Name: l.node}), len(avoided)
 	}
 	n := &avoided[at]
 	n.Rejections++

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
@@ -50,7 +50,7 @@ func (b *Books) markStranded(members []member, losses []loss) {
 		switch {
 		case again[i] || together: // It has restarted already, because of this loss.
 		case m.HasCompleted():
-			m.State = v1alpha1.MemberLost
+			m.State = v1beta1.MemberLost
 		case m.UID != "" && !m.IsLost():
 			m.setStranded(true)
 		}

@@ -3,7 +3,7 @@ package losses
 import (
 	"fmt"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
@@ -15,22 +15,22 @@ const (
 )
 
 // failureEvent is what happened, in the words of the failure policy.
-func (l *loss) failureEvent() v1alpha1.FailureEvent {
+func (l *loss) failureEvent() v1beta1.FailureEvent {
 	switch {
 	case l.completed:
-		return v1alpha1.OnTaskCompleted
+		return v1beta1.OnTaskCompleted
 	case l.disruption == reasonNodeGone, l.disruption == reasonTaint, l.rejected:
-		return v1alpha1.OnNodeLost
+		return v1beta1.OnNodeLost
 	case l.disruption != "":
-		return v1alpha1.OnPodEvicted
+		return v1beta1.OnPodEvicted
 	}
-	return v1alpha1.OnPodFailed
+	return v1beta1.OnPodFailed
 }
 
 // occurrence is what happened to a worker, as the rules of a failure policy see it.
 type occurrence struct {
 	index      int32
-	event      v1alpha1.FailureEvent
+	event      v1beta1.FailureEvent
 	exitCode   int32
 	conditions []string
 	reasons    []string
@@ -63,7 +63,7 @@ func (l *loss) oneWord() string {
 }
 
 // GangServed names the gang for which the operator last evicted surplus; empty if Volcano evicted it.
-func GangServed(e *v1alpha1.ElasticityStatus) string {
+func GangServed(e *v1beta1.ElasticityStatus) string {
 	switch {
 	case e.GaveWayTo != nil:
 		return e.GaveWayTo.String()

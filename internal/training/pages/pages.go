@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -60,18 +60,18 @@ type Wanted struct {
 	// Route is an HTTPRoute or an Ingress, with one path for each page, which belongs to the job as the Service does.
 	Route *unstructured.Unstructured
 	// Pages are the pages with their URLs, in the order of the spec.
-	Pages []v1alpha1.PageStatus
+	Pages []v1beta1.PageStatus
 }
 
 // MakeWanted makes what the job should have by a configuration that says where pages are. Its spec keeps the rules of the schema.
-func MakeWanted(job *v1alpha1.ElasticTrainingJob, c config.Pages) *Wanted {
+func MakeWanted(job *v1beta1.ElasticTrainingJob, c config.Pages) *Wanted {
 	host := c.HostOf(hostLabel(job))
 	w := &Wanted{Service: newService(job)}
 	paths := make([]string, len(job.Spec.Pages))
 	for i, page := range job.Spec.Pages {
 		paths[i] = "/" + job.Namespace + "/" + job.Name + "/" + page.Name
 		address := url.URL{Scheme: c.Scheme, Host: host, Path: paths[i] + "/"}
-		w.Pages = append(w.Pages, v1alpha1.PageStatus{Name: page.Name, URL: address.String()})
+		w.Pages = append(w.Pages, v1beta1.PageStatus{Name: page.Name, URL: address.String()})
 	}
 	spec := ingressSpec(job, c, host, paths)
 	if c.UsesGateway() {
@@ -79,24 +79,24 @@ func MakeWanted(job *v1alpha1.ElasticTrainingJob, c config.Pages) *Wanted {
 	}
 	w.Route = newRoute(job, c, spec)
 	w.Digest = digestOf(w.Service, w.Route)
-	w.Service.Labels[v1alpha1.LabelPages] = w.Digest
+	w.Service.Labels[v1beta1.LabelPages] = w.Digest
 	labels := w.Route.GetLabels()
-	labels[v1alpha1.LabelPages] = w.Digest
+	labels[v1beta1.LabelPages] = w.Digest
 	w.Route.SetLabels(labels)
 	return w
 }
 
 // hostLabel is a DNS label that no job of another name or namespace has: of at most 63 characters, since names of jobs have 54.
-func hostLabel(job *v1alpha1.ElasticTrainingJob) string {
+func hostLabel(job *v1beta1.ElasticTrainingJob) string {
 	sum := sha256.Sum256([]byte(job.Namespace + "/" + job.Name))
 	return job.Name + "-" + hex.EncodeToString(sum[:4])
 }
 
-func newService(job *v1alpha1.ElasticTrainingJob) *corev1.Service {
+func newService(job *v1beta1.ElasticTrainingJob) *corev1.Service {
 	service := &corev1.Service{
 		ObjectMeta: metadata(job),
 		Spec: corev1.ServiceSpec{
-			Selector: map[string]string{v1alpha1.LabelJob: job.Name, v1alpha1.LabelWorkerIndex: "0"},
+			Selector: map[string]string{v1beta1.LabelJob: job.Name, v1beta1.LabelWorkerIndex: "0"},
 		},
 	}
 	for i, page := range job.Spec.Pages {
@@ -111,16 +111,16 @@ func newService(job *v1alpha1.ElasticTrainingJob) *corev1.Service {
 	return service
 }
 
-func metadata(job *v1alpha1.ElasticTrainingJob) metav1.ObjectMeta {
+func metadata(job *v1beta1.ElasticTrainingJob) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: job.Namespace, Name: ObjectName(job.Name), Labels: map[string]string{v1alpha1.LabelJob: job.Name},
+		Namespace: job.Namespace, Name: ObjectName(job.Name), Labels: map[string]string{v1beta1.LabelJob: job.Name},
 		OwnerReferences: []metav1.OwnerReference{
-			*metav1.NewControllerRef(job, v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind)),
+			v1beta1.ControllerReference(job, v1beta1.ElasticTrainingJobKind),
 		},
 	}
 }
 
-func newRoute(job *v1alpha1.ElasticTrainingJob, c config.Pages, spec map[string]any) *unstructured.Unstructured {
+func newRoute(job *v1beta1.ElasticTrainingJob, c config.Pages, spec map[string]any) *unstructured.Unstructured {
 	route, m := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}, metadata(job)
 	route.SetGroupVersionKind(ChooseKind(c))
 	route.SetNamespace(m.Namespace)
@@ -134,7 +134,7 @@ func newRoute(job *v1alpha1.ElasticTrainingJob, c config.Pages, spec map[string]
 }
 
 // routeSpec is the spec of an HTTPRoute. Paths are matched by whole elements, and are not rewritten.
-func routeSpec(job *v1alpha1.ElasticTrainingJob, c config.Pages, host string, paths []string) map[string]any {
+func routeSpec(job *v1beta1.ElasticTrainingJob, c config.Pages, host string, paths []string) map[string]any {
 	rules := make([]any, len(paths))
 	for i, path := range paths {
 		rules[i] = map[string]any{
@@ -155,7 +155,7 @@ func routeSpec(job *v1alpha1.ElasticTrainingJob, c config.Pages, host string, pa
 
 // ingressSpec is the spec of an Ingress, which says the same. With https it names no certificate: the controller's own is for
 // all jobs.
-func ingressSpec(job *v1alpha1.ElasticTrainingJob, c config.Pages, host string, paths []string) map[string]any {
+func ingressSpec(job *v1beta1.ElasticTrainingJob, c config.Pages, host string, paths []string) map[string]any {
 	all := make([]any, len(paths))
 	for i, path := range paths {
 		all[i] = map[string]any{
@@ -186,7 +186,7 @@ func digestOf(service *corev1.Service, route *unstructured.Unstructured) string 
 }
 
 // describeRoute names a route and what it is reached by.
-func describeRoute(job *v1alpha1.ElasticTrainingJob, c config.Pages) string {
+func describeRoute(job *v1beta1.ElasticTrainingJob, c config.Pages) string {
 	route := ChooseKind(c).Kind + " " + ObjectName(job.Name)
 	if c.UsesGateway() {
 		return fmt.Sprintf("%s of Gateway %s/%s", route, c.Gateway.Namespace, c.Gateway.Name)
@@ -195,7 +195,7 @@ func describeRoute(job *v1alpha1.ElasticTrainingJob, c config.Pages) string {
 }
 
 // listPages lists pages with their URLs.
-func listPages(pages []v1alpha1.PageStatus) string {
+func listPages(pages []v1beta1.PageStatus) string {
 	all := make([]string, len(pages))
 	for i, p := range pages {
 		all[i] = p.Name + " at " + p.URL

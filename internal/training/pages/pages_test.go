@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -26,10 +26,10 @@ var (
 	now = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 )
 
-func jobWith(names ...string) *v1alpha1.ElasticTrainingJob {
-	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
+func jobWith(names ...string) *v1beta1.ElasticTrainingJob {
+	job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
 	for i, name := range names {
-		job.Spec.Pages = append(job.Spec.Pages, v1alpha1.JobPage{Name: name, Port: 6006 + int32(i)})
+		job.Spec.Pages = append(job.Spec.Pages, v1beta1.JobPage{Name: name, Port: 6006 + int32(i)})
 	}
 	return job
 }
@@ -37,9 +37,9 @@ func jobWith(names ...string) *v1alpha1.ElasticTrainingJob {
 func TestIngressToWorker0(t *testing.T) {
 	g := NewWithT(t)
 	job := jobWith("board", "profiler")
-	job.Spec.Pages[1] = v1alpha1.JobPage{Name: "profiler", PortName: "prof"}
+	job.Spec.Pages[1] = v1beta1.JobPage{Name: "profiler", PortName: "prof"}
 	w := MakeWanted(job, ingress)
-	g.Expect(w.Pages).To(Equal([]v1alpha1.PageStatus{
+	g.Expect(w.Pages).To(Equal([]v1beta1.PageStatus{
 		{Name: "board", URL: "https://pages.example.com/ads/ctr/board/"},
 		{Name: "profiler", URL: "https://pages.example.com/ads/ctr/profiler/"},
 	}))
@@ -66,7 +66,7 @@ func TestIngressToWorker0(t *testing.T) {
 	}))
 	for _, o := range []metav1.Object{w.Service, w.Route} {
 		g.Expect(metav1.IsControlledBy(o, job)).To(BeTrue(), "it goes with the job")
-		g.Expect(o.GetLabels()).To(HaveKeyWithValue(v1alpha1.LabelPages, w.Digest))
+		g.Expect(o.GetLabels()).To(HaveKeyWithValue(v1beta1.LabelPages, w.Digest))
 	}
 }
 
@@ -226,7 +226,7 @@ func TestNothingIsMadeUnlessConfigured(t *testing.T) {
 	c.g.Expect(c.tries).To(BeZero())
 	c.g.Expect(c.in.Job.Status.PageRoute).To(BeEmpty())
 	c.g.Expect(c.plan.Status).To(Equal(metav1.ConditionFalse))
-	c.g.Expect(c.plan.Reason).To(Equal(v1alpha1.ReasonPagesNotConfigured))
+	c.g.Expect(c.plan.Reason).To(Equal(v1beta1.ReasonPagesNotConfigured))
 	c.g.Expect(c.plan.Message).To(ContainSubstring("pages.host"))
 	none := newCluster(t, ingress)
 	none.settle()
@@ -246,7 +246,7 @@ func TestConfigurationThatChanges(t *testing.T) {
 	c.in.Seen.Last, c.in.Config = nil, config.DefaultPages()
 	c.settle()
 	c.g.Expect(c.route).To(BeEmpty(), "whoever turns pages off has them gone")
-	c.g.Expect(c.plan.Reason).To(Equal(v1alpha1.ReasonPagesNotConfigured))
+	c.g.Expect(c.plan.Reason).To(Equal(v1beta1.ReasonPagesNotConfigured))
 }
 
 func TestAnOperatorThatIsStartedAnewSaysTheSame(t *testing.T) {
@@ -262,17 +262,17 @@ func TestAnOperatorThatIsStartedAnewSaysTheSame(t *testing.T) {
 
 func TestWhatFailsIsTriedAgain(t *testing.T) {
 	c := newCluster(t, ingress, "board")
-	c.fails = v1alpha1.ReasonNameTaken
+	c.fails = v1beta1.ReasonNameTaken
 	c.settle()
 	c.g.Expect(c.tries).To(Equal(1), "once for now")
-	c.g.Expect(c.plan.Reason).To(Equal(v1alpha1.ReasonNameTaken))
+	c.g.Expect(c.plan.Reason).To(Equal(v1beta1.ReasonNameTaken))
 	c.g.Expect(c.plan.Pages).To(BeEmpty())
 	c.g.Expect(c.plan.RequeueAfter).To(Equal(retryInterval))
 	c.in.Now, c.fails = now.Add(retryInterval), ""
 	c.settle()
-	c.g.Expect(c.plan.Reason).To(Equal(v1alpha1.ReasonRouted))
+	c.g.Expect(c.plan.Reason).To(Equal(v1beta1.ReasonRouted))
 
-	c.fails, c.in.Runs = v1alpha1.ReasonAPIError, false
+	c.fails, c.in.Runs = v1beta1.ReasonAPIError, false
 	c.settle()
 	c.g.Expect(c.in.Job.Status.PageRoute).To(Equal("Ingress"), "what could not be deleted is not forgotten")
 	c.in.Now, c.fails = c.in.Now.Add(-time.Hour), "" // The clock was put back.
@@ -303,7 +303,7 @@ func TestClusterWithoutGatewayAPI(t *testing.T) {
 	c.in.Seen.KindMissing = "HTTPRoute (gateway.networking.k8s.io/v1)"
 	c.settle()
 	c.g.Expect(c.tries).To(BeZero())
-	c.g.Expect(c.plan.Reason).To(Equal(v1alpha1.ReasonGatewayAPIMissing))
+	c.g.Expect(c.plan.Reason).To(Equal(v1beta1.ReasonGatewayAPIMissing))
 	c.g.Expect(c.plan.Message).To(ContainSubstring("HTTPRoute (gateway.networking.k8s.io/v1)"))
 	c.in.Seen.KindMissing = ""
 	c.settle()

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -45,7 +45,7 @@ func RemovalOf(kind string) string { return "no " + kind }
 
 // Input is what a plan is made from.
 type Input struct {
-	Job    *v1alpha1.ElasticTrainingJob
+	Job    *v1beta1.ElasticTrainingJob
 	Config config.Pages
 	Seen   Seen
 	// Runs is true while the job has an attempt, and is neither stopped nor ended, nor against its own schema.
@@ -61,7 +61,7 @@ type Plan struct {
 	Remove string
 	// RouteKind and Pages are those fields of the status.
 	RouteKind string
-	Pages     []v1alpha1.PageStatus
+	Pages     []v1beta1.PageStatus
 	// Status, Reason and Message are those of condition PagesRouted; Status is empty for a job without it.
 	Status          metav1.ConditionStatus
 	Reason, Message string
@@ -94,11 +94,11 @@ func PlanPages(in Input) Plan {
 	switch {
 	case p.Status != "":
 	case wanted == "":
-		p.Status, p.Reason = metav1.ConditionFalse, v1alpha1.ReasonPagesNotConfigured
+		p.Status, p.Reason = metav1.ConditionFalse, v1beta1.ReasonPagesNotConfigured
 		p.Message = "The operator's configuration does not say where pages of jobs are reached (pages.host), so those of this job " +
 			"are reached only by kubectl port-forward. The training goes on without them."
 	default:
-		p.Status, p.Reason, p.Message = metav1.ConditionFalse, v1alpha1.ReasonRouting, "The route to the pages is being made."
+		p.Status, p.Reason, p.Message = metav1.ConditionFalse, v1beta1.ReasonRouting, "The route to the pages is being made."
 	}
 	return p
 }
@@ -123,7 +123,7 @@ func (in Input) remove(kind string) Plan {
 func (in Input) serve(kind string) Plan {
 	p := Plan{RouteKind: kind}
 	if in.Seen.KindMissing != "" {
-		p.Status, p.Reason = metav1.ConditionFalse, v1alpha1.ReasonGatewayAPIMissing
+		p.Status, p.Reason = metav1.ConditionFalse, v1beta1.ReasonGatewayAPIMissing
 		p.Message = fmt.Sprintf("Pages are reached by a Gateway (pages.gateway of the operator's configuration), and the API server "+
 			"does not serve %s. Install the Gateway API; the pages follow by themselves.", in.Seen.KindMissing)
 		return p
@@ -142,7 +142,7 @@ func (in Input) serve(kind string) Plan {
 	unchanged := last == nil && in.Seen.ServiceDigest == w.Digest && slices.Equal(in.Job.Status.Pages, w.Pages)
 	switch {
 	case unchanged, last != nil && last.Reason == "":
-		p.Pages, p.Status, p.Reason = w.Pages, metav1.ConditionTrue, v1alpha1.ReasonRouted
+		p.Pages, p.Status, p.Reason = w.Pages, metav1.ConditionTrue, v1beta1.ReasonRouted
 		p.Message = fmt.Sprintf("%s leads to worker 0: %s.", describeRoute(in.Job, in.Config), listPages(w.Pages))
 	case last != nil:
 		p.Status, p.Reason, p.Message = metav1.ConditionFalse, last.Reason, last.Message

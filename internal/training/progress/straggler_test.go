@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // A crew is a training of so many workers as its ranks time themselves, made from a seed. The generator was fixed before the
@@ -137,7 +137,7 @@ func TestWhatIsSaidOfTheSlowestIsJudged(t *testing.T) {
 
 func TestTheStragglerIsShownUntilAnotherIs(t *testing.T) {
 	f := Figures{Step: 7, Total: 100, Checkpoint: -1, Straggler: &Straggler{Worker: 3, Slowness: 1.58}}
-	shown := ShowFigures(&v1alpha1.TrainingProgress{Step: 7, Total: 100, Progress: "7%"}, f)
+	shown := ShowFigures(&v1beta1.TrainingProgress{Step: 7, Total: 100, Progress: "7%"}, f)
 	if s := shown.Straggler; s == nil || s.Worker != 3 || s.Slowness != "1.6" {
 		t.Fatalf("%+v", s)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // sameRate is within how much a pace counts as the one that is shown, as a share of it.
@@ -15,8 +15,8 @@ const sameRate = 0.1
 
 // ShowFigures returns what status shows of the figures, given what it shows; nil for nothing. It returns what is shown unless a
 // word of it changes, so that a training that goes on as it does is written rarely.
-func ShowFigures(shown *v1alpha1.TrainingProgress, f Figures) *v1alpha1.TrainingProgress {
-	next := &v1alpha1.TrainingProgress{Step: f.Step, Total: f.Total, Progress: shareOf(f)}
+func ShowFigures(shown *v1beta1.TrainingProgress, f Figures) *v1beta1.TrainingProgress {
+	next := &v1beta1.TrainingProgress{Step: f.Step, Total: f.Total, Progress: shareOf(f)}
 	if f.Checkpoint >= 0 {
 		next.CheckpointStep = &f.Checkpoint
 	}
@@ -42,14 +42,14 @@ func ShowFigures(shown *v1alpha1.TrainingProgress, f Figures) *v1alpha1.Training
 }
 
 // showStraggler is what status shows of the straggler, given what it shows: that of the first report that told of it.
-func showStraggler(shown *v1alpha1.TrainingStraggler, f Figures) *v1alpha1.TrainingStraggler {
+func showStraggler(shown *v1beta1.TrainingStraggler, f Figures) *v1beta1.TrainingStraggler {
 	switch {
 	case f.Straggler == nil:
 		return nil
 	case shown != nil && shown.Worker == f.Straggler.Worker:
 		return shown
 	}
-	return &v1alpha1.TrainingStraggler{
+	return &v1beta1.TrainingStraggler{
 		Worker: f.Straggler.Worker, Slowness: strconv.FormatFloat(f.Straggler.Slowness, 'f', 1, 64),
 	}
 }

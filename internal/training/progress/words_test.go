@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 func TestFiguresAreShownInFewWords(t *testing.T) {
@@ -31,7 +31,7 @@ func TestFiguresAreShownInFewWords(t *testing.T) {
 // TestALongTrainingIsWrittenRarely: a training of a day that reports every ten seconds changes its words far less often than once
 // a minute.
 func TestALongTrainingIsWrittenRarely(t *testing.T) {
-	var shown *v1alpha1.TrainingProgress
+	var shown *v1beta1.TrainingProgress
 	m, writes := &Meter{}, 0
 	for i := range 8640 {
 		at := t0.Add(time.Duration(i) * 10 * time.Second)

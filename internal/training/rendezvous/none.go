@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Names and formats of Volcano's job plugins env, svc and mpi (pkg/controllers/job/plugins), for a Volcano Job with one task
@@ -87,7 +87,7 @@ func HostFiles(job string, indices []int32, maximum int32, slots func(i int32) i
 }
 
 // PlainEnv returns the variables of worker i's containers in a job without torchrun: Volcano's, and JAX's, which count the core.
-func PlainEnv(job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus, i int32) []corev1.EnvVar {
+func PlainEnv(job *v1beta1.ElasticTrainingJob, attempt *v1beta1.AttemptStatus, i int32) []corev1.EnvVar {
 	inTask := strconv.Itoa(int(max(0, i-1))) // Volcano counts within the task, and worker 1 is the first of task "worker".
 	// Lists of hosts are read from the ConfigMap when the container starts: a thousand pods with a thousand names each in their
 	// environment would be too much for the API server.

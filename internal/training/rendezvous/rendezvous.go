@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // maxRestarts is generous because the loss of a peer costs every survivor one of torchrun's restarts, and growing may cost one
@@ -35,7 +35,7 @@ func WorkerName(job string, i int32) string {
 // WorkerIndex is the index of the job's worker with that pod name; false if no worker has that name.
 func WorkerIndex(job, pod string) (int32, bool) {
 	i, err := strconv.ParseInt(strings.TrimPrefix(pod, job+"-worker-"), 10, 32)
-	if err != nil || i < 0 || i >= v1alpha1.MaxWorkers || pod != WorkerName(job, int32(i)) {
+	if err != nil || i < 0 || i >= v1beta1.MaxWorkers || pod != WorkerName(job, int32(i)) {
 		return 0, false
 	}
 	return int32(i), true
@@ -52,7 +52,7 @@ func WorkerHost(namespace, job string, i int32) string {
 // TrainerIndex returns the index of the container that trains: the one named trainer, else the first.
 func TrainerIndex(containers []corev1.Container) int {
 	for i := range containers {
-		if containers[i].Name == v1alpha1.TrainerContainer {
+		if containers[i].Name == v1beta1.TrainerContainer {
 			return i
 		}
 	}
@@ -60,14 +60,14 @@ func TrainerIndex(containers []corev1.Container) int {
 }
 
 // ChosenProcesses is framework.nprocPerNode of the job; 0 if it leaves the number to the training container.
-func ChosenProcesses(job *v1alpha1.ElasticTrainingJob) int32 {
+func ChosenProcesses(job *v1beta1.ElasticTrainingJob) int32 {
 	return ptr.Deref(job.Spec.Framework.NprocPerNode, 0)
 }
 
 // ProcessesPerWorker is how many training processes a worker of the attempt runs: what framework.nprocPerNode was when the
 // attempt began, else one for each GPU of its training container, at least one. claimed is how many GPUs the container has
 // by resource claims.
-func ProcessesPerWorker(attempt *v1alpha1.AttemptStatus, trainer *corev1.Container, claimed int64) int64 {
+func ProcessesPerWorker(attempt *v1beta1.AttemptStatus, trainer *corev1.Container, claimed int64) int64 {
 	if attempt.NprocPerNode > 0 {
 		return int64(attempt.NprocPerNode)
 	}
@@ -75,14 +75,14 @@ func ProcessesPerWorker(attempt *v1alpha1.AttemptStatus, trainer *corev1.Contain
 }
 
 // UsesTorchrun is true if the workers meet by torchrun's rendezvous.
-func UsesTorchrun(job *v1alpha1.ElasticTrainingJob) bool {
-	return job.Spec.Framework.Type != v1alpha1.FrameworkCustom
+func UsesTorchrun(job *v1beta1.ElasticTrainingJob) bool {
+	return job.Spec.Framework.Type != v1beta1.FrameworkCustom
 }
 
 // TorchrunEnv returns the variables of worker i's training container in the attempt. They depend on nothing that changes during
 // the attempt, so that a resize re-creates no pod.
 func TorchrunEnv(
-	job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus, i int32, trainer *corev1.Container, claimed int64,
+	job *v1beta1.ElasticTrainingJob, attempt *v1beta1.AttemptStatus, i int32, trainer *corev1.Container, claimed int64,
 ) []corev1.EnvVar {
 	endpoint := fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), PortOf(job))
 	vars := []corev1.EnvVar{
@@ -109,17 +109,17 @@ func TorchrunEnv(
 
 // rendezvousConf is PET_RDZV_CONF. It sets is_host, because torch's own detection compares host names, which is unreliable in
 // pods.
-func rendezvousConf(chosen *v1alpha1.Torchrun, i int32) string {
-	r := ptr.Deref(chosen, v1alpha1.Torchrun{})
+func rendezvousConf(chosen *v1beta1.Torchrun, i int32) string {
+	r := ptr.Deref(chosen, v1beta1.Torchrun{})
 	isHost := 0
 	if i == 0 {
 		isHost = 1
 	}
 	pairs := []string{
 		fmt.Sprintf("is_host=%d", isHost),
-		fmt.Sprintf("join_timeout=%d", ptr.Deref(r.JoinTimeoutSeconds, v1alpha1.DefaultJoinTimeoutSeconds)),
-		fmt.Sprintf("last_call_timeout=%d", ptr.Deref(r.LastCallTimeoutSeconds, v1alpha1.DefaultLastCallTimeoutSeconds)),
-		fmt.Sprintf("read_timeout=%d", ptr.Deref(r.ReadTimeoutSeconds, v1alpha1.DefaultReadTimeoutSeconds)),
+		fmt.Sprintf("join_timeout=%d", ptr.Deref(r.JoinTimeoutSeconds, v1beta1.DefaultJoinTimeoutSeconds)),
+		fmt.Sprintf("last_call_timeout=%d", ptr.Deref(r.LastCallTimeoutSeconds, v1beta1.DefaultLastCallTimeoutSeconds)),
+		fmt.Sprintf("read_timeout=%d", ptr.Deref(r.ReadTimeoutSeconds, v1beta1.DefaultReadTimeoutSeconds)),
 	}
 	for _, c := range r.RdzvConf {
 		pairs = append(pairs, c.Key+"="+c.Value)
@@ -135,17 +135,17 @@ const (
 
 // PortOf is the port of the rendezvous on worker 0: the job's own, else 29400. On the host's network jobs share the
 // ports of a node, so there it follows from the job's UID and is never 29400.
-func PortOf(job *v1alpha1.ElasticTrainingJob) int32 {
+func PortOf(job *v1beta1.ElasticTrainingJob) int32 {
 	switch chosen := job.Spec.Framework.Port; {
 	case chosen != nil:
 		return *chosen
 	case !job.Spec.Template.Spec.HostNetwork:
-		return v1alpha1.DefaultPort
+		return v1beta1.DefaultPort
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(job.UID)) // A hash cannot fail to be written.
 	port := firstHostPort + int32(h.Sum32()%(hostPorts-1))
-	if port >= v1alpha1.DefaultPort {
+	if port >= v1beta1.DefaultPort {
 		port++ // 29400 is what everything else uses that runs torchrun on the host.
 	}
 	return port
@@ -162,11 +162,11 @@ func hasVariable(env []corev1.EnvVar, name string) bool {
 
 // ServiceSpec returns the spec of the headless Service. It publishes addresses that are not ready, because workers must find
 // worker 0 before any of them is.
-func ServiceSpec(job *v1alpha1.ElasticTrainingJob) corev1.ServiceSpec {
+func ServiceSpec(job *v1beta1.ElasticTrainingJob) corev1.ServiceSpec {
 	return corev1.ServiceSpec{
 		ClusterIP:                corev1.ClusterIPNone,
 		PublishNotReadyAddresses: true,
-		Selector:                 map[string]string{v1alpha1.LabelJob: job.Name},
+		Selector:                 map[string]string{v1beta1.LabelJob: job.Name},
 		Ports: []corev1.ServicePort{{
 			Name: "rendezvous", Port: PortOf(job), Protocol: corev1.ProtocolTCP,
 		}},

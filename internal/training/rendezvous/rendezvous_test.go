@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
-func job() *v1alpha1.ElasticTrainingJob {
-	j := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
-	j.Spec.Framework = v1alpha1.Framework{Torchrun: &v1alpha1.Torchrun{
+func job() *v1beta1.ElasticTrainingJob {
+	j := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
+	j.Spec.Framework = v1beta1.Framework{Torchrun: &v1beta1.Torchrun{
 		JoinTimeoutSeconds:     ptr.To[int32](600),
 		LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
 	}}
@@ -29,7 +29,7 @@ func job() *v1alpha1.ElasticTrainingJob {
 	return j
 }
 
-var attempt = &v1alpha1.AttemptStatus{
+var attempt = &v1beta1.AttemptStatus{
 	Number: 2, StartTime: metav1.NewTime(time.Unix(1700000000, 0)), MinReplicas: 2, MaxReplicas: 8,
 }
 
@@ -41,7 +41,7 @@ func values(vars []corev1.EnvVar) map[string]string {
 	return m
 }
 
-func torchrun(j *v1alpha1.ElasticTrainingJob, i int32) []corev1.EnvVar {
+func torchrun(j *v1beta1.ElasticTrainingJob, i int32) []corev1.EnvVar {
 	containers := j.Spec.Template.Spec.Containers
 	return TorchrunEnv(j, attempt, i, &containers[TrainerIndex(containers)], 0)
 }
@@ -68,7 +68,7 @@ func TestEnvRespectsTheUser(t *testing.T) {
 	g := NewWithT(t)
 	j := job()
 	j.Spec.Template.Spec.Containers[1].Env = []corev1.EnvVar{{Name: "PET_MAX_RESTARTS", Value: "3"}}
-	j.Spec.Framework.Torchrun.RdzvConf = []v1alpha1.RdzvConf{{Key: "close_timeout", Value: "60"}}
+	j.Spec.Framework.Torchrun.RdzvConf = []v1beta1.RdzvConf{{Key: "close_timeout", Value: "60"}}
 	env := values(torchrun(j, 1))
 	g.Expect(env).NotTo(HaveKey("PET_MAX_RESTARTS"))
 	g.Expect(env["PET_RDZV_CONF"]).To(HaveSuffix(",close_timeout=60"))
@@ -115,7 +115,7 @@ func TestServicePublishesWorkersBeforeTheyAreReady(t *testing.T) {
 
 func TestNprocPerNodeIsTheUsersWord(t *testing.T) {
 	j := job()
-	attempt := &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: 4, NprocPerNode: 2}
+	attempt := &v1beta1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: 4, NprocPerNode: 2}
 	vars := TorchrunEnv(j, attempt, 0, &j.Spec.Template.Spec.Containers[1], 0)
 	NewWithT(t).Expect(values(vars)["PET_NPROC_PER_NODE"]).To(Equal("2"))
 }
@@ -129,7 +129,7 @@ func TestJobsOnTheHostsNetworkHavePortsOfTheirOwn(t *testing.T) {
 		j.UID = types.UID(strconv.Itoa(i))
 		port := PortOf(j)
 		seen[port] = true
-		if port < 20000 || port > 29999 || port == v1alpha1.DefaultPort {
+		if port < 20000 || port > 29999 || port == v1beta1.DefaultPort {
 			t.Fatalf("job %d has port %d", i, port)
 		}
 	}
@@ -145,7 +145,7 @@ func TestJobsOnTheHostsNetworkHavePortsOfTheirOwn(t *testing.T) {
 func TestPlainEnv(t *testing.T) {
 	g := NewWithT(t)
 	j := job()
-	j.Spec.Framework.Type = v1alpha1.FrameworkCustom
+	j.Spec.Framework.Type = v1beta1.FrameworkCustom
 	from := map[string]string{}
 	for _, v := range PlainEnv(j, attempt, 3) {
 		if v.ValueFrom != nil {
@@ -196,8 +196,8 @@ func TestListsOfTheLargestJobsAreInFilesThatCanBeStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			j := job()
-			j.Name, j.Spec.Framework.Type = name, v1alpha1.FrameworkCustom
-			attempt := &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: largest}
+			j.Name, j.Spec.Framework.Type = name, v1beta1.FrameworkCustom
+			attempt := &v1beta1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: largest}
 			files := HostFiles(name, indices, largest, func(int32) int64 { return 8 })
 			size := 0
 			for key, content := range files {
@@ -220,7 +220,7 @@ func TestListsOfTheLargestJobsAreInFilesThatCanBeStored(t *testing.T) {
 func TestListsThatFitAreInVariables(t *testing.T) {
 	g := NewWithT(t)
 	j := job()
-	attempt := &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: 2000}
+	attempt := &v1beta1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: 2000}
 	var names []string
 	for _, v := range PlainEnv(j, attempt, 0) {
 		names = append(names, v.Name)

@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/weight"
 )
 
 // CheckProtection returns an error if the job's shrink.minRunSeconds is more than its tier allows.
-func CheckProtection(job *v1alpha1.ElasticTrainingJobSpec, tier config.Tier) *field.Error {
+func CheckProtection(job *v1beta1.ElasticTrainingJobSpec, tier config.Tier) *field.Error {
 	asked, most := ptr.Deref(job.Elasticity.Shrink.MinRunSeconds, 0), tier.MaxMinSurplusRunSeconds
 	if asked <= most {
 		return nil
@@ -28,13 +28,13 @@ func CheckProtection(job *v1alpha1.ElasticTrainingJobSpec, tier config.Tier) *fi
 
 // CheckJobGrace returns an error for each grace period of the job, for termination and for a checkpoint, that is longer than the
 // operator's configuration allows.
-func CheckJobGrace(job *v1alpha1.ElasticTrainingJobSpec, limits config.Limits) field.ErrorList {
+func CheckJobGrace(job *v1beta1.ElasticTrainingJobSpec, limits config.Limits) field.ErrorList {
 	return append(checkGrace(&job.Template.Spec, limits),
 		graceWithin(field.NewPath("spec", "checkpoint", "graceSeconds"), int64(ptr.Deref(job.Checkpoint.GraceSeconds, 0)), limits)...)
 }
 
 // CheckMergeGrace is CheckJobGrace for the template of a merge.
-func CheckMergeGrace(job *v1alpha1.MergeJobSpec, limits config.Limits) field.ErrorList {
+func CheckMergeGrace(job *v1beta1.MergeJobSpec, limits config.Limits) field.ErrorList {
 	return checkGrace(&job.Template.Spec, limits)
 }
 

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // podVolume is the volume that shows a pod's own annotations to its training container.
@@ -21,14 +21,14 @@ func (b Blueprint) prepareCheckpoint(pod *corev1.Pod, trainer *corev1.Container,
 	}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: podVolume, VolumeSource: corev1.VolumeSource{
 		DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{{
-			Path: path.Base(v1alpha1.CheckpointFile),
+			Path: path.Base(v1beta1.CheckpointFile),
 			FieldRef: &corev1.ObjectFieldSelector{
-				FieldPath: "metadata.annotations['" + v1alpha1.AnnotationCheckpointRequested + "']",
+				FieldPath: "metadata.annotations['" + v1beta1.AnnotationCheckpointRequested + "']",
 			},
 		}}},
 	}})
 	trainer.VolumeMounts = append(trainer.VolumeMounts, corev1.VolumeMount{
-		Name: podVolume, MountPath: path.Dir(v1alpha1.CheckpointFile), ReadOnly: true,
+		Name: podVolume, MountPath: path.Dir(v1beta1.CheckpointFile), ReadOnly: true,
 	})
 	// The container may take at least the grace to end. Surplus that Volcano evicts first sleeps for the grace, during which it
 	// trains on while worker 0 saves.

@@ -5,7 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
@@ -33,9 +33,9 @@ func TestOwnersOfPodsThatExist(t *testing.T) {
 		"as made":                               {"bob", OwnerHash("bob"), nil},
 		"made before the job got another owner": {"alice", OwnerHash("alice"), nil},
 		"made before the job got an owner":      {"", "", nil},
-		"the annotation was changed":            {"eve", OwnerHash("bob"), []string{v1alpha1.AnnotationOwner}},
-		"the label was changed":                 {"bob", "x", []string{v1alpha1.LabelOwnerHash}},
-		"the annotation was removed":            {"", OwnerHash("bob"), []string{v1alpha1.AnnotationOwner}},
+		"the annotation was changed":            {"eve", OwnerHash("bob"), []string{v1beta1.AnnotationOwner}},
+		"the label was changed":                 {"bob", "x", []string{v1beta1.LabelOwnerHash}},
+		"the annotation was removed":            {"", OwnerHash("bob"), []string{v1beta1.AnnotationOwner}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := ofBob

@@ -3,7 +3,7 @@ package trainingpod
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
@@ -18,7 +18,7 @@ type Near struct {
 const MostHosts = 1000
 
 // closenessOf is what a PodGroup is told.
-func closenessOf(t *v1alpha1.NetworkTopology) *gang.Closeness {
+func closenessOf(t *v1beta1.NetworkTopology) *gang.Closeness {
 	if t == nil {
 		return nil
 	}

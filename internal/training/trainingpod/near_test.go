@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 // nearJob is a job whose core is in a rack, which is in a spine.
-func nearJob(t *v1alpha1.NetworkTopology) Blueprint {
+func nearJob(t *v1beta1.NetworkTopology) Blueprint {
 	b := blueprint()
 	b.Job.Spec.NetworkTopology = t
 	b.Near = []Near{{Tier: 1, Hosts: []string{"a0", "a1"}}, {Tier: 2, Hosts: []string{"a0", "a1", "b0"}}}
@@ -32,19 +32,19 @@ func TestSurplusStaysNearItsCore(t *testing.T) {
 	}
 	rack := []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: on("a0", "a1")}}
 	for name, c := range map[string]struct {
-		topology  *v1alpha1.NetworkTopology
+		topology  *v1beta1.NetworkTopology
 		preferred []corev1.PreferredSchedulingTerm
 		required  []corev1.NodeSelectorTerm
 		core      *gang.Closeness
 	}{
 		"anywhere": {},
-		"Soft":     {&v1alpha1.NetworkTopology{Mode: v1alpha1.TopologySoft}, both, nil, &gang.Closeness{}},
+		"Soft":     {&v1beta1.NetworkTopology{Mode: v1beta1.TopologySoft}, both, nil, &gang.Closeness{}},
 		"Hard, in the rack": {
-			&v1alpha1.NetworkTopology{Mode: v1alpha1.TopologyHard, HighestTierAllowed: ptr.To[int32](1)}, rack,
+			&v1beta1.NetworkTopology{Mode: v1beta1.TopologyHard, HighestTierAllowed: ptr.To[int32](1)}, rack,
 			[]corev1.NodeSelectorTerm{on("a0", "a1")}, &gang.Closeness{Hard: true, Highest: 1},
 		},
 		"Hard, in the spine": {
-			&v1alpha1.NetworkTopology{Mode: v1alpha1.TopologyHard, HighestTierAllowed: ptr.To[int32](2)}, both,
+			&v1beta1.NetworkTopology{Mode: v1beta1.TopologyHard, HighestTierAllowed: ptr.To[int32](2)}, both,
 			[]corev1.NodeSelectorTerm{on("a0", "a1", "b0")}, &gang.Closeness{Hard: true, Highest: 2},
 		},
 	} {
@@ -71,7 +71,7 @@ func TestSurplusStaysNearItsCore(t *testing.T) {
 
 func TestLargeHyperNodesAreNotNamed(t *testing.T) {
 	g := NewWithT(t)
-	b := nearJob(&v1alpha1.NetworkTopology{Mode: v1alpha1.TopologyHard, HighestTierAllowed: ptr.To[int32](2)})
+	b := nearJob(&v1beta1.NetworkTopology{Mode: v1beta1.TopologyHard, HighestTierAllowed: ptr.To[int32](2)})
 	for i := range MostHosts {
 		b.Near[1].Hosts = append(b.Near[1].Hosts, fmt.Sprintf("c%d", i))
 	}

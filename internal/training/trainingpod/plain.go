@@ -5,7 +5,7 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +49,7 @@ func (b Blueprint) preparePlain(pod *corev1.Pod, i int32) {
 			LocalObjectReference: corev1.LocalObjectReference{Name: rendezvous.HostsName(b.Job.Name)},
 		},
 	}})
-	if b.Job.Spec.Framework.SSH != v1alpha1.SSHKeyPair {
+	if b.Job.Spec.Framework.SSH != v1beta1.SSHKeyPair {
 		return
 	}
 	MountVolume(&pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)], sshVolume, sshPath)

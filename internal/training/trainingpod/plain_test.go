@@ -7,12 +7,12 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 func plain() Blueprint {
 	b := blueprint()
-	b.Job.Spec.Framework.Type = v1alpha1.FrameworkCustom
+	b.Job.Spec.Framework.Type = v1beta1.FrameworkCustom
 	b.Job.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "wait", Image: "w"}}
 	return b
 }
@@ -61,7 +61,7 @@ func TestHostsCountSlotsOfEachWorker(t *testing.T) {
 	g := NewWithT(t)
 	b := plain()
 	own := limits("nvidia.com/gpu", "4")
-	b.Job.Spec.Master = &v1alpha1.Master{Resources: &own}
+	b.Job.Spec.Master = &v1beta1.Master{Resources: &own}
 	g.Expect(b.HostFiles([]int32{3})["hostfile"]).To(Equal("ctr-worker-0.ctr-workers slots=4\nctr-worker-1.ctr-workers slots=1\n" +
 		"ctr-worker-3.ctr-workers slots=1\n"))
 	b.Attempt.NprocPerNode = 2
@@ -75,7 +75,7 @@ func TestHostsCountSlotsOfEachWorker(t *testing.T) {
 func TestSSHKeysAreMountedForTheTrainingAlone(t *testing.T) {
 	g := NewWithT(t)
 	b := plain()
-	b.Job.Spec.Framework.SSH = v1alpha1.SSHKeyPair
+	b.Job.Spec.Framework.SSH = v1beta1.SSHKeyPair
 	pod, secret := b.NewPod(0), b.SSHSecret([]byte("private"), []byte("public"))
 	volume := pod.Spec.Volumes[1].Secret
 	g.Expect(volume.SecretName).To(Equal(secret.Name))

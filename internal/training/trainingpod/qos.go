@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -41,7 +41,7 @@ func ApplyQoS(spec *corev1.PodSpec, qos config.QoS) {
 
 // CheckJobQoS returns what in the job's template contradicts the QoS of its tier: limits that differ from requests and, in a
 // Guaranteed tier, containers without CPU or memory. The operator cannot guess how much those need.
-func CheckJobQoS(job *v1alpha1.ElasticTrainingJobSpec, tier config.Tier) field.ErrorList {
+func CheckJobQoS(job *v1beta1.ElasticTrainingJobSpec, tier config.Tier) field.ErrorList {
 	found := checkTemplate(&job.Template.Spec, tier)
 	if master := job.Master; master != nil && master.Resources != nil && job.Template.Spec.Resources == nil {
 		own := holder{field.NewPath("spec", "master", "resources"), "worker 0", master.Resources, master.Resources.Requests}
@@ -51,7 +51,7 @@ func CheckJobQoS(job *v1alpha1.ElasticTrainingJobSpec, tier config.Tier) field.E
 }
 
 // CheckMergeQoS is CheckJobQoS for the template of a merge.
-func CheckMergeQoS(job *v1alpha1.MergeJobSpec, tier config.Tier) field.ErrorList {
+func CheckMergeQoS(job *v1beta1.MergeJobSpec, tier config.Tier) field.ErrorList {
 	return checkTemplate(&job.Template.Spec, tier)
 }
 

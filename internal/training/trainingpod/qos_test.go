@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -87,7 +87,7 @@ func TestQoS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			spec := &corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: c.given}}}
-			merge := &v1alpha1.MergeJobSpec{Template: corev1.PodTemplateSpec{Spec: *spec}}
+			merge := &v1beta1.MergeJobSpec{Template: corev1.PodTemplateSpec{Spec: *spec}}
 			var said []string
 			for _, err := range CheckMergeQoS(merge, config.Tier{Name: "gold", QoS: c.qos}) {
 				said = append(said, err.Error())
@@ -116,7 +116,7 @@ func TestQoSOfAllThatHasResources(t *testing.T) {
 		},
 	}
 	gold := config.Tier{Name: "gold", QoS: config.QoSGuaranteed}
-	job := &v1alpha1.ElasticTrainingJobSpec{Master: &v1alpha1.Master{}}
+	job := &v1beta1.ElasticTrainingJobSpec{Master: &v1beta1.Master{}}
 	job.Template.Spec = *spec
 	g.Expect(CheckJobQoS(job, gold)).To(HaveLen(2))
 	job.Master.Resources = asks.DeepCopy()
@@ -178,7 +178,7 @@ func TestQoSOfAPodAsAWhole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			spec := &corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: c.container}}, Resources: &c.whole}
-			job := &v1alpha1.ElasticTrainingJobSpec{Master: &v1alpha1.Master{
+			job := &v1beta1.ElasticTrainingJobSpec{Master: &v1beta1.Master{
 				Resources: ptr.To(both(asks("1", "1Gi"), limits("cpu", "7"))),
 			}}
 			job.Template.Spec = *spec.DeepCopy()
@@ -205,7 +205,7 @@ func TestPodsAreHeldToTheirTier(t *testing.T) {
 	trainer := &b.Job.Spec.Template.Spec.Containers[1]
 	trainer.Resources = requests("cpu", "1", "memory", "1Gi")
 	own := requests("cpu", "4", "memory", "8Gi")
-	b.Job.Spec.Master = &v1alpha1.Master{Resources: &own}
+	b.Job.Spec.Master = &v1beta1.Master{Resources: &own}
 	asked := b.CoreGroup().MinResources
 	for qos, want := range map[config.QoS][]corev1.ResourceList{
 		config.QoSBurstable:        {nil, nil},

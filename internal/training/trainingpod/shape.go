@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	componentresource "k8s.io/component-helpers/resource"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 // OwnMaster is true if worker 0 may ask for other resources or nodes than the other workers.
-func OwnMaster(job *v1alpha1.ElasticTrainingJob) bool {
+func OwnMaster(job *v1beta1.ElasticTrainingJob) bool {
 	m := job.Spec.Master
 	return m != nil && (m.Resources != nil || len(m.NodeSelector) > 0) || isEnforced(job.Status.Sizing)
 }
@@ -23,7 +23,7 @@ func OwnMaster(job *v1alpha1.ElasticTrainingJob) bool {
 // WorkerSpec is the spec of worker i's pod without what Tideline adds for Volcano and the rendezvous: the template, spec.master
 // for worker 0, the requests that sizing found, the nodes that the job avoids, and the nodes of the attempt's model of
 // accelerator. An empty model stands for all models that the job lists. labels say which node label names a model.
-func WorkerSpec(job *v1alpha1.ElasticTrainingJob, labels config.Accelerators, model string, i int32) *corev1.PodSpec {
+func WorkerSpec(job *v1beta1.ElasticTrainingJob, labels config.Accelerators, model string, i int32) *corev1.PodSpec {
 	spec := templateOf(job, i)
 	sizing.ApplyRequests(sizing.RoleOf(i), spec.Containers, job.Status.Sizing)
 	if a := job.Spec.Accelerator; a != nil {
@@ -53,7 +53,7 @@ func WorkerSpec(job *v1alpha1.ElasticTrainingJob, labels config.Accelerators, mo
 
 // TakesHostPort is true if worker 0 serves the rendezvous on a port of its node, so that a node takes one such pod. The others
 // take none.
-func TakesHostPort(job *v1alpha1.ElasticTrainingJob) bool {
+func TakesHostPort(job *v1beta1.ElasticTrainingJob) bool {
 	return job.Spec.Template.Spec.HostNetwork
 }
 
@@ -68,7 +68,7 @@ func declarePort(c *corev1.Container, port int32) {
 }
 
 // templateOf is the pod that the user wrote for worker i: the template, with spec.master for worker 0.
-func templateOf(job *v1alpha1.ElasticTrainingJob, i int32) *corev1.PodSpec {
+func templateOf(job *v1beta1.ElasticTrainingJob, i int32) *corev1.PodSpec {
 	spec := job.Spec.Template.Spec.DeepCopy()
 	if master := job.Spec.Master; i == 0 && master != nil {
 		if master.Resources != nil {
@@ -140,7 +140,7 @@ func FindUncountable(requests corev1.ResourceList) (corev1.ResourceName, resourc
 }
 
 // GPUs is how many GPUs worker i holds, of all its containers, without devices that it claims.
-func GPUs(job *v1alpha1.ElasticTrainingJob, i int32) int64 {
+func GPUs(job *v1beta1.ElasticTrainingJob, i int32) int64 {
 	containers := job.Spec.Template.Spec.Containers
 	var n int64
 	for c := range containers {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
@@ -26,7 +26,7 @@ func TestMasterHasItsOwnResourcesAndSelector(t *testing.T) {
 	b := blueprint()
 	b.Job.Spec.Template.Spec.NodeSelector = map[string]string{"zone": "a", "disk": "hdd"}
 	own := limits("cpu", "16", "nvidia.com/gpu", "8")
-	b.Job.Spec.Master = &v1alpha1.Master{Resources: &own, NodeSelector: map[string]string{"disk": "ssd"}}
+	b.Job.Spec.Master = &v1beta1.Master{Resources: &own, NodeSelector: map[string]string{"disk": "ssd"}}
 
 	master, other := b.NewPod(0), b.NewPod(1)
 	g.Expect(master.Spec.Containers[1].Resources).To(Equal(own), "in place of the template's, not added to them")
@@ -75,7 +75,7 @@ func TestAcceleratorsModelsAreRequired(t *testing.T) {
 	b := blueprint()
 	g.Expect(required(b, 0)).To(BeEmpty(), "any model will do")
 
-	b.Job.Spec.Accelerator = &v1alpha1.Accelerator{Models: []string{"A100", "H100"}, Mixing: v1alpha1.MixingAllowed}
+	b.Job.Spec.Accelerator = &v1beta1.Accelerator{Models: []string{"A100", "H100"}, Mixing: v1beta1.MixingAllowed}
 	g.Expect(required(b, 0)).To(Equal([]corev1.NodeSelectorTerm{term(in("nvidia.com/gpu.product", "A100", "H100"))}))
 	g.Expect(required(b, 3)).To(Equal(required(b, 0)), "surplus too")
 	b.Attempt.Model = "H100"
@@ -97,8 +97,8 @@ func TestMasterWithoutGPUNeedsNoModel(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
 	own := limits("cpu", "4")
-	b.Job.Spec.Accelerator = &v1alpha1.Accelerator{Models: []string{"A100"}}
-	b.Job.Spec.Master = &v1alpha1.Master{Resources: &own}
+	b.Job.Spec.Accelerator = &v1beta1.Accelerator{Models: []string{"A100"}}
+	b.Job.Spec.Master = &v1beta1.Master{Resources: &own}
 	g.Expect(required(b, 0)).To(BeEmpty())
 	g.Expect(required(b, 1)).To(HaveLen(1))
 }
@@ -163,7 +163,7 @@ func TestWorkersKeepOffNodesThatRejectedThem(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
 	until := metav1.Now()
-	b.Job.Status.AvoidedNodes = []v1alpha1.AvoidedNode{{Name: "n1", Until: &until}, {Name: "n2"}, {Name: "n3", Until: &until}}
+	b.Job.Status.AvoidedNodes = []v1beta1.AvoidedNode{{Name: "n1", Until: &until}, {Name: "n2"}, {Name: "n3", Until: &until}}
 	off := func(node string) corev1.NodeSelectorRequirement {
 		return corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{node}}
 	}

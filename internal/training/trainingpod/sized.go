@@ -6,22 +6,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 // TaskOf names what a job trains, by which its past runs are found: spec.task, else the job's name.
-func TaskOf(job *v1alpha1.ElasticTrainingJob) string { return cmp.Or(job.Spec.Task, job.Name) }
+func TaskOf(job *v1beta1.ElasticTrainingJob) string { return cmp.Or(job.Spec.Task, job.Name) }
 
 // RoleAsks are what the pods of a job ask for by its template and its tier's QoS, one entry per role. It is empty for pods that
 // have resources as a whole, which sizing leaves alone.
-func RoleAsks(job *v1alpha1.ElasticTrainingJob, qos config.QoS) []sizing.Ask {
+func RoleAsks(job *v1beta1.ElasticTrainingJob, qos config.QoS) []sizing.Ask {
 	return asksOf(job.Spec.MaxReplicas, qos, func(i int32) *corev1.PodSpec { return templateOf(job, i) })
 }
 
 // MergeAsks is RoleAsks for a merge.
-func MergeAsks(job *v1alpha1.MergeJob, qos config.QoS) []sizing.Ask {
+func MergeAsks(job *v1beta1.MergeJob, qos config.QoS) []sizing.Ask {
 	return asksOf(job.Spec.MaxReplicas, qos, func(int32) *corev1.PodSpec { return job.Spec.Template.Spec.DeepCopy() })
 }
 
@@ -40,7 +40,7 @@ func asksOf(pods int32, qos config.QoS, template func(i int32) *corev1.PodSpec) 
 }
 
 // MergeSpec is the spec of pod i of a merge: the template, with the requests that sizing found.
-func MergeSpec(job *v1alpha1.MergeJob, i int32) *corev1.PodSpec {
+func MergeSpec(job *v1beta1.MergeJob, i int32) *corev1.PodSpec {
 	spec := job.Spec.Template.Spec.DeepCopy()
 	sizing.ApplyRequests(sizing.RoleOf(i), spec.Containers, job.Status.Sizing)
 	if claim := job.Spec.Store.Claim; claim != nil {
@@ -64,37 +64,37 @@ func MountStore(c *corev1.Container, path string) {
 }
 
 // OwnMergeMaster is true if the first pod of a merge may ask for other resources than the others.
-func OwnMergeMaster(job *v1alpha1.MergeJob) bool { return isEnforced(job.Status.Sizing) }
+func OwnMergeMaster(job *v1beta1.MergeJob) bool { return isEnforced(job.Status.Sizing) }
 
 // MergeRequests is what the first n pods of a merge ask for together.
-func MergeRequests(job *v1alpha1.MergeJob, n int32) corev1.ResourceList {
+func MergeRequests(job *v1beta1.MergeJob, n int32) corev1.ResourceList {
 	return sumRequests(n, !OwnMergeMaster(job), func(i int32) corev1.ResourceList { return PodRequests(MergeSpec(job, i)) })
 }
 
 // MergeCounted is what n pods of a merge ask for by its template, as caps and budgets count it: see CountedRequests.
-func MergeCounted(spec *v1alpha1.MergeJobSpec, n int32, sharing config.Sharing) corev1.ResourceList {
+func MergeCounted(spec *v1beta1.MergeJobSpec, n int32, sharing config.Sharing) corev1.ResourceList {
 	return sumRequests(n, true, func(int32) corev1.ResourceList { return CountedRequests(&spec.Template.Spec, sharing, nil) })
 }
 
 // CoreRequests is what the first n workers of a job ask for together.
-func CoreRequests(job *v1alpha1.ElasticTrainingJob, n int32) corev1.ResourceList {
+func CoreRequests(job *v1beta1.ElasticTrainingJob, n int32) corev1.ResourceList {
 	return CoreCounted(job, n, nil, nil)
 }
 
 // CoreCounted is CoreRequests as caps and budgets count it: see CountedRequests. All workers claim the same devices.
 func CoreCounted(
-	job *v1alpha1.ElasticTrainingJob, n int32, sharing config.Sharing, claimed corev1.ResourceList,
+	job *v1beta1.ElasticTrainingJob, n int32, sharing config.Sharing, claimed corev1.ResourceList,
 ) corev1.ResourceList {
 	return sumRequests(n, !OwnMaster(job), func(i int32) corev1.ResourceList { return countedOf(job, i, sharing, claimed) })
 }
 
 // EachCounted is what each worker but worker 0 asks for, as caps and budgets count it.
-func EachCounted(job *v1alpha1.ElasticTrainingJob, sharing config.Sharing, claimed corev1.ResourceList) corev1.ResourceList {
+func EachCounted(job *v1beta1.ElasticTrainingJob, sharing config.Sharing, claimed corev1.ResourceList) corev1.ResourceList {
 	return countedOf(job, 1, sharing, claimed)
 }
 
 func countedOf(
-	job *v1alpha1.ElasticTrainingJob, i int32, sharing config.Sharing, claimed corev1.ResourceList,
+	job *v1beta1.ElasticTrainingJob, i int32, sharing config.Sharing, claimed corev1.ResourceList,
 ) corev1.ResourceList {
 	if !OwnMaster(job) {
 		return CountedRequests(&job.Spec.Template.Spec, sharing, claimed)
@@ -116,17 +116,17 @@ func sumRequests(n int32, alike bool, each func(i int32) corev1.ResourceList) co
 }
 
 // isEnforced is true if pods are created with the requests that sizing found.
-func isEnforced(st *v1alpha1.SizingStatus) bool {
-	return st != nil && st.Mode == v1alpha1.SizingEnforce
+func isEnforced(st *v1beta1.SizingStatus) bool {
+	return st != nil && st.Mode == v1beta1.SizingEnforce
 }
 
 // MemoryLimit is the memory limit, in bytes, of a container of worker i in a tier of that QoS; 0 for none.
-func MemoryLimit(job *v1alpha1.ElasticTrainingJob, qos config.QoS, i int32, container string) int64 {
+func MemoryLimit(job *v1beta1.ElasticTrainingJob, qos config.QoS, i int32, container string) int64 {
 	return memoryLimit(WorkerSpec(job, nil, "", i), qos, container)
 }
 
 // MergeMemoryLimit is MemoryLimit for pod i of a merge.
-func MergeMemoryLimit(job *v1alpha1.MergeJob, qos config.QoS, i int32, container string) int64 {
+func MergeMemoryLimit(job *v1beta1.MergeJob, qos config.QoS, i int32, container string) int64 {
 	return memoryLimit(MergeSpec(job, i), qos, container)
 }
 

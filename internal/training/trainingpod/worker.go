@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/deviceclaim"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -21,8 +21,8 @@ import (
 
 // Blueprint makes the objects of one attempt of a job.
 type Blueprint struct {
-	Job     *v1alpha1.ElasticTrainingJob
-	Attempt *v1alpha1.AttemptStatus
+	Job     *v1beta1.ElasticTrainingJob
+	Attempt *v1beta1.AttemptStatus
 	Tier    config.Tier
 	Queue   string
 	// Accelerators says which node label names the model of an accelerator.
@@ -127,11 +127,11 @@ func (b Blueprint) NewService() *corev1.Service {
 }
 
 func (b Blueprint) ownerReference() metav1.OwnerReference {
-	return *metav1.NewControllerRef(b.Job, v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind))
+	return v1beta1.ControllerReference(b.Job, v1beta1.ElasticTrainingJobKind)
 }
 
 func (b Blueprint) jobLabels() map[string]string {
-	return map[string]string{v1alpha1.LabelJob: b.Job.Name}
+	return map[string]string{v1beta1.LabelJob: b.Job.Name}
 }
 
 func (b Blueprint) podLabels(i int32, template map[string]string) map[string]string {
@@ -140,21 +140,21 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, LookOf(b.Job))
-	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
-	labels[v1alpha1.LabelAttempt] = b.Attempt.ID()
-	labels[v1alpha1.LabelPart] = RoleOf(i, b.Attempt.MinReplicas)
+	labels[v1beta1.LabelWorkerIndex] = strconv.Itoa(int(i))
+	labels[v1beta1.LabelAttempt] = b.Attempt.ID()
+	labels[v1beta1.LabelPart] = RoleOf(i, b.Attempt.MinReplicas)
 	return labels
 }
 
 // LookOf are the labels of a job's workers but for those that differ between them or from attempt to attempt.
-func LookOf(job *v1alpha1.ElasticTrainingJob) map[string]string {
+func LookOf(job *v1beta1.ElasticTrainingJob) map[string]string {
 	labels := maps.Clone(job.Spec.Template.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[v1alpha1.LabelJob], labels[v1alpha1.LabelTask] = job.Name, TaskOf(job)
+	labels[v1beta1.LabelJob], labels[v1beta1.LabelTask] = job.Name, TaskOf(job)
 	if owner := job.Spec.Owner; owner != "" {
-		labels[v1alpha1.LabelOwnerHash] = OwnerHash(owner)
+		labels[v1beta1.LabelOwnerHash] = OwnerHash(owner)
 	}
 	return labels
 }
@@ -162,22 +162,22 @@ func LookOf(job *v1alpha1.ElasticTrainingJob) map[string]string {
 // RoleOf is the value of label role for worker i, given the size of the core.
 func RoleOf(i, core int32) string {
 	if i < core {
-		return v1alpha1.PartCore
+		return v1beta1.PartCore
 	}
-	return v1alpha1.PartSurplus
+	return v1beta1.PartSurplus
 }
 
 // SetOwner writes the owner of its job into a pod, which must have labels. An empty owner writes none.
 func SetOwner(pod *corev1.Pod, owner string) {
-	delete(pod.Annotations, v1alpha1.AnnotationOwner) // From the template, where no webhook has checked it.
+	delete(pod.Annotations, v1beta1.AnnotationOwner) // From the template, where no webhook has checked it.
 	if owner == "" {
 		return
 	}
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
-	pod.Annotations[v1alpha1.AnnotationOwner] = owner
-	pod.Labels[v1alpha1.LabelOwnerHash] = OwnerHash(owner)
+	pod.Annotations[v1beta1.AnnotationOwner] = owner
+	pod.Labels[v1beta1.LabelOwnerHash] = OwnerHash(owner)
 }
 
 // OwnerHash is the value of label owner-hash for an owner: the first 16 hexadecimal digits of the SHA-256 of its name.

@@ -10,17 +10,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 func blueprint() Blueprint {
-	j := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
-	j.Spec.Framework = v1alpha1.Framework{Torchrun: &v1alpha1.Torchrun{
+	j := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
+	j.Spec.Framework = v1beta1.Framework{Torchrun: &v1beta1.Torchrun{
 		JoinTimeoutSeconds:     ptr.To[int32](600),
 		LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
 	}}
-	j.Spec.Template.Labels = map[string]string{"team": "ads", v1alpha1.LabelJob: "somebody else's"}
+	j.Spec.Template.Labels = map[string]string{"team": "ads", v1beta1.LabelJob: "somebody else's"}
 	j.Spec.Template.Spec = corev1.PodSpec{
 		Containers: []corev1.Container{
 			{Name: "sidecar", Image: "s"},
@@ -34,7 +34,7 @@ func blueprint() Blueprint {
 	tier, _ := config.DefaultTiers().FindTier("small-traffic")
 	return Blueprint{
 		Job: j, Tier: tier, Queue: "gpus", Accelerators: config.DefaultAccelerators(),
-		Attempt: &v1alpha1.AttemptStatus{
+		Attempt: &v1beta1.AttemptStatus{
 			Number: 1, StartTime: metav1.NewTime(time.Unix(1700000000, 0)), MinReplicas: 2, MaxReplicas: 4,
 		},
 	}
@@ -131,7 +131,7 @@ func TestRequestsOfAPodAsAWhole(t *testing.T) {
 func TestPodsCarryTheOwner(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
-	b.Job.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationOwner: "mallory", "note": "kept"}
+	b.Job.Spec.Template.Annotations = map[string]string{v1beta1.AnnotationOwner: "mallory", "note": "kept"}
 	pod := b.NewPod(0)
 	g.Expect(pod.Annotations).NotTo(HaveKey("tideline.io/owner"), "a template cannot name an owner")
 	g.Expect(pod.Annotations).To(HaveKeyWithValue("note", "kept"))

@@ -15,7 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -130,11 +130,11 @@ func (c *Collector) Setup(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 func (c *Collector) registerMetrics(ctx context.Context, mgr ctrl.Manager) error {
-	trainings, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{})
+	trainings, err := kube.StoreOf(ctx, mgr.GetCache(), &v1beta1.ElasticTrainingJob{})
 	if err != nil {
 		return err
 	}
-	merges, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.MergeJob{})
+	merges, err := kube.StoreOf(ctx, mgr.GetCache(), &v1beta1.MergeJob{})
 	if err != nil {
 		return err
 	}

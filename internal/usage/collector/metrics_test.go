@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // gathered are the metrics as Prometheus reads them.
@@ -40,7 +40,7 @@ func TestMetricsAgreeWithTheirPage(t *testing.T) {
 	g.Expect(gathered(t, m)).To(HaveLen(4), "one that stands by says not whether Prometheus is there, nor until when it told")
 	m.setRound(true)
 	m.setKnown(7, at("22 12:00:00"))
-	m.decisions.WithLabelValues("Enforce", "cpu", v1alpha1.SizedByUse).Inc()
+	m.decisions.WithLabelValues("Enforce", "cpu", v1beta1.SizedByUse).Inc()
 	explained := map[string]string{}
 	rows := regexp.MustCompile("(?m)^\\| `(tideline_(?:usage|prometheus|sizing)_[a-z_]+)` \\| ([a-z]+) \\| " +
 		"[^|]*\\| [^|]{20,} \\|$")

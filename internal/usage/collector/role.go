@@ -3,7 +3,7 @@ package collector
 import (
 	"strings"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
@@ -11,8 +11,8 @@ import (
 
 // indices read the index of a pod of a job from its name, by the kind of the job.
 var indices = map[string]func(job, pod string) (int32, bool){
-	v1alpha1.ElasticTrainingJobKind: rendezvous.WorkerIndex,
-	v1alpha1.MergeJobKind:           mergepod.PodIndex,
+	v1beta1.ElasticTrainingJobKind: rendezvous.WorkerIndex,
+	v1beta1.MergeJobKind:           mergepod.PodIndex,
 }
 
 // roleOf is the role of a pod in its job, by the pod's name, which is known also when the pod is gone; false for a name

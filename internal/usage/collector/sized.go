@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
@@ -16,7 +16,7 @@ import (
 
 // CountSizing counts what a written status says for the first time: how an attempt was sized, and which containers ran out of
 // memory since. The task is that of the job.
-func (c *Collector) CountSizing(kind, namespace, task string, before, after *v1alpha1.SizingStatus, kills []sizing.OOMKill) {
+func (c *Collector) CountSizing(kind, namespace, task string, before, after *v1beta1.SizingStatus, kills []sizing.OOMKill) {
 	for i := range kills {
 		k := &kills[i]
 		c.OOMKilled(OOMKill{
@@ -45,18 +45,18 @@ func (c *Collector) recallKills() {
 	for _, store := range c.jobs {
 		for _, o := range store.List() {
 			switch job := o.(type) {
-			case *v1alpha1.ElasticTrainingJob:
-				c.recallOf(sizing.Key{Namespace: job.Namespace, Kind: v1alpha1.ElasticTrainingJobKind, Task: trainingpod.TaskOf(job)},
+			case *v1beta1.ElasticTrainingJob:
+				c.recallOf(sizing.Key{Namespace: job.Namespace, Kind: v1beta1.ElasticTrainingJobKind, Task: trainingpod.TaskOf(job)},
 					job.UID, job.Status.Sizing)
-			case *v1alpha1.MergeJob:
-				c.recallOf(sizing.Key{Namespace: job.Namespace, Kind: v1alpha1.MergeJobKind, Task: job.Name}, job.UID, job.Status.Sizing)
+			case *v1beta1.MergeJob:
+				c.recallOf(sizing.Key{Namespace: job.Namespace, Kind: v1beta1.MergeJobKind, Task: job.Name}, job.UID, job.Status.Sizing)
 			}
 		}
 	}
 }
 
 // recallOf counts those of a job, whose key is given but for role and container.
-func (c *Collector) recallOf(key sizing.Key, job types.UID, st *v1alpha1.SizingStatus) {
+func (c *Collector) recallOf(key sizing.Key, job types.UID, st *v1beta1.SizingStatus) {
 	if st == nil {
 		return
 	}
@@ -88,7 +88,7 @@ func (c *Collector) hasKill(key sizing.Key, at time.Time) bool {
 }
 
 // wasKilled tells whether a status knew already that the container had run out of memory then.
-func wasKilled(before *v1alpha1.SizingStatus, now *v1alpha1.SizedResource) bool {
+func wasKilled(before *v1beta1.SizingStatus, now *v1beta1.SizedResource) bool {
 	for i := range before.Resources {
 		if r := &before.Resources[i]; r.Role == now.Role && r.Container == now.Container && r.Resource == now.Resource {
 			return r.OOMKilledTime.Equal(now.OOMKilledTime)
@@ -127,12 +127,12 @@ func (s *slack) Collect(to chan<- prometheus.Metric) {
 	}
 	sums := map[[4]string]float64{}
 	for _, o := range s.trainings.List() {
-		if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok && job.Status.RunningSince != nil {
+		if job, ok := o.(*v1beta1.ElasticTrainingJob); ok && job.Status.RunningSince != nil {
 			addSlack(sums, job.Status.Sizing, job.Status.Profile, job.Status.Tier, job.Status.Replicas)
 		}
 	}
 	for _, o := range s.merges.List() {
-		if job, ok := o.(*v1alpha1.MergeJob); ok && job.Status.Run != nil && job.Status.Run.RunTime != nil {
+		if job, ok := o.(*v1beta1.MergeJob); ok && job.Status.Run != nil && job.Status.Run.RunTime != nil {
 			addSlack(sums, job.Status.Sizing, job.Status.Profile, job.Status.Tier, job.Status.Run.MinReplicas)
 		}
 	}
@@ -142,7 +142,7 @@ func (s *slack) Collect(to chan<- prometheus.Metric) {
 }
 
 // addSlack adds the slack of a job with so many pods.
-func addSlack(sums map[[4]string]float64, st *v1alpha1.SizingStatus, profile, tier string, pods int32) {
+func addSlack(sums map[[4]string]float64, st *v1beta1.SizingStatus, profile, tier string, pods int32) {
 	if st == nil {
 		return
 	}
@@ -152,7 +152,7 @@ func addSlack(sums map[[4]string]float64, st *v1alpha1.SizingStatus, profile, ti
 		if r.Role == string(sizing.Worker) {
 			n = float64(max(pods-1, 0))
 		}
-		sums[[4]string{cmp.Or(profile, v1alpha1.DefaultProfile), tier, r.Resource, string(st.Mode)}] +=
+		sums[[4]string{cmp.Or(profile, v1beta1.DefaultProfile), tier, r.Resource, string(st.Mode)}] +=
 			n * (r.Requested.AsApproximateFloat64() - r.Sized.AsApproximateFloat64())
 	}
 }

@@ -11,17 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 // sized is how both roles of a job were sized: 16 processors were asked for, and as many given.
-func sized(mode v1alpha1.SizingMode, given string) *v1alpha1.SizingStatus {
-	st := &v1alpha1.SizingStatus{Mode: mode, Time: metav1.NewTime(at("22 12:00:00"))}
+func sized(mode v1beta1.SizingMode, given string) *v1beta1.SizingStatus {
+	st := &v1beta1.SizingStatus{Mode: mode, Time: metav1.NewTime(at("22 12:00:00"))}
 	for _, role := range []string{"master", "worker"} {
-		st.Resources = append(st.Resources, v1alpha1.SizedResource{
+		st.Resources = append(st.Resources, v1beta1.SizedResource{
 			Role: role, Container: "trainer", Resource: "cpu", Requested: resource.MustParse("16"), Sized: resource.MustParse(given),
-			Reason: v1alpha1.SizedByUse,
+			Reason: v1beta1.SizedByUse,
 		})
 	}
 	return st
@@ -36,25 +36,25 @@ func TestSlack(t *testing.T) {
 		}
 		return s
 	}
-	training := func(name, profile string, st *v1alpha1.SizingStatus, replicas int32) *v1alpha1.ElasticTrainingJob {
-		job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	training := func(name, profile string, st *v1beta1.SizingStatus, replicas int32) *v1beta1.ElasticTrainingJob {
+		job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		since := metav1.Now()
-		job.Status = v1alpha1.ElasticTrainingJobStatus{
+		job.Status = v1beta1.ElasticTrainingJobStatus{
 			Profile: profile, Tier: "exploratory", Sizing: st, Replicas: replicas, RunningSince: &since,
 		}
 		return job
 	}
-	waiting := training("d", "ads", sized(v1alpha1.SizingEnforce, "1"), 9)
+	waiting := training("d", "ads", sized(v1beta1.SizingEnforce, "1"), 9)
 	waiting.Status.RunningSince = nil
-	merge := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Status: v1alpha1.MergeJobStatus{
-		Tier: "main-traffic", Sizing: sized(v1alpha1.SizingEnforce, "20"),
-		Run: &v1alpha1.MergeRun{MinReplicas: 2, RunTime: &metav1.Time{}},
+	merge := &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Status: v1beta1.MergeJobStatus{
+		Tier: "main-traffic", Sizing: sized(v1beta1.SizingEnforce, "20"),
+		Run: &v1beta1.MergeRun{MinReplicas: 2, RunTime: &metav1.Time{}},
 	}}
 	const help = "Requests of running pods beyond the result of sizing, in processors or bytes: still requested with mode " +
 		"Recommend, released with mode Enforce."
 	elected := make(chan struct{})
-	s := newSlack(store(training("a", "ads", sized(v1alpha1.SizingEnforce, "4"), 3),
-		training("b", "ads", sized(v1alpha1.SizingEnforce, "14"), 1), training("c", "ads", sized(v1alpha1.SizingRecommend, "15"), 2),
+	s := newSlack(store(training("a", "ads", sized(v1beta1.SizingEnforce, "4"), 3),
+		training("b", "ads", sized(v1beta1.SizingEnforce, "14"), 1), training("c", "ads", sized(v1beta1.SizingRecommend, "15"), 2),
 		waiting, training("e", "ads", nil, 5)), store(merge), elected)
 	g.Expect(testutil.CollectAndCount(s)).To(BeZero(), "an operator that stands by tells nothing")
 	close(elected)
@@ -71,12 +71,12 @@ func TestCount(t *testing.T) {
 	w := newFixture(t)
 	w.pass(turnLength)
 	decided := func() float64 {
-		return testutil.ToFloat64(w.metrics.decisions.WithLabelValues("Enforce", "cpu", v1alpha1.SizedByUse))
+		return testutil.ToFloat64(w.metrics.decisions.WithLabelValues("Enforce", "cpu", v1beta1.SizedByUse))
 	}
-	count := func(before, after *v1alpha1.SizingStatus, kills ...sizing.OOMKill) {
+	count := func(before, after *v1beta1.SizingStatus, kills ...sizing.OOMKill) {
 		w.CountSizing(training, "ads", "ctr", before, after, kills)
 	}
-	first := sized(v1alpha1.SizingEnforce, "4")
+	first := sized(v1beta1.SizingEnforce, "4")
 	count(nil, first)
 	w.Expect(decided()).To(Equal(2.0))
 	count(first, first)
@@ -102,8 +102,8 @@ func TestCount(t *testing.T) {
 
 func TestKillsThatJobsTellOfAreRecalled(t *testing.T) {
 	w := newFixture(t)
-	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr-2", UID: "job"}}
-	job.Spec.Task, job.Status.Sizing = "ctr", sized(v1alpha1.SizingEnforce, "4")
+	job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr-2", UID: "job"}}
+	job.Spec.Task, job.Status.Sizing = "ctr", sized(v1beta1.SizingEnforce, "4")
 	job.Status.Sizing.Resources[1].Resource = "memory"
 	part := sizing.Part{Role: sizing.Worker, Container: "trainer"}
 	sizing.NoteOOM(job.Status.Sizing, part, w.clock.Add(-time.Second))

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -136,7 +136,7 @@ func (m *memory) HeldByQueue(_ context.Context, kind, role string, _, _ time.Tim
 	if m.down || m.blind {
 		return nil, errDown
 	}
-	if kind != v1alpha1.ElasticTrainingJobKind || role != v1alpha1.PartSurplus {
+	if kind != v1beta1.ElasticTrainingJobKind || role != v1beta1.PartSurplus {
 		return nil, nil
 	}
 	return m.held, nil

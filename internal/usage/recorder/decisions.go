@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/quota/approval"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
@@ -20,7 +20,7 @@ type Journal interface {
 }
 
 // TellTraining tells the journal what was decided about a training from one written status to the next.
-func TellTraining(j Journal, job *v1alpha1.ElasticTrainingJob, before, after *v1alpha1.ElasticTrainingJobStatus, now time.Time) {
+func TellTraining(j Journal, job *v1beta1.ElasticTrainingJob, before, after *v1beta1.ElasticTrainingJobStatus, now time.Time) {
 	for _, d := range decisionlog.TrainingDecisions(job, before, after, now) {
 		j.Decided(d)
 	}
@@ -30,7 +30,7 @@ func TellTraining(j Journal, job *v1alpha1.ElasticTrainingJob, before, after *v1
 }
 
 // TellMerge tells the journal what was decided about a merge from one written status to the next.
-func TellMerge(j Journal, job *v1alpha1.MergeJob, before, after *v1alpha1.MergeJobStatus, now time.Time) {
+func TellMerge(j Journal, job *v1beta1.MergeJob, before, after *v1beta1.MergeJobStatus, now time.Time) {
 	for _, d := range decisionlog.MergeDecisions(job, before, after, now) {
 		j.Decided(d)
 	}
@@ -42,7 +42,7 @@ func TellMerge(j Journal, job *v1alpha1.MergeJob, before, after *v1alpha1.MergeJ
 // noteApproval records the approval by which a job began. It uses only what the job itself says, so that every operator
 // records the same decision at any time.
 func noteApproval(j Journal, job client.Object, attempt, profile, tier string, at time.Time) {
-	a, err := approval.Parse(job.GetAnnotations()[v1alpha1.AnnotationApproval])
+	a, err := approval.Parse(job.GetAnnotations()[v1beta1.AnnotationApproval])
 	if err != nil {
 		return
 	}
@@ -70,13 +70,13 @@ func (l *list) Decided(d ledger.Decision) { *l = append(*l, d) }
 func (r *Recorder) recallDecisions(ctx context.Context, l Ledger) error {
 	all := list{}
 	for _, o := range r.trainings.List() {
-		if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok {
-			TellTraining(&all, job, &v1alpha1.ElasticTrainingJobStatus{}, &job.Status, r.now())
+		if job, ok := o.(*v1beta1.ElasticTrainingJob); ok {
+			TellTraining(&all, job, &v1beta1.ElasticTrainingJobStatus{}, &job.Status, r.now())
 		}
 	}
 	for _, o := range r.merges.List() {
-		if job, ok := o.(*v1alpha1.MergeJob); ok {
-			TellMerge(&all, job, &v1alpha1.MergeJobStatus{}, &job.Status, r.now())
+		if job, ok := o.(*v1beta1.MergeJob); ok {
+			TellMerge(&all, job, &v1beta1.MergeJobStatus{}, &job.Status, r.now())
 		}
 	}
 	for i := range all {

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/quota/approval"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
@@ -33,12 +33,12 @@ func TestApprovalsAreKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads-dev", Name: "launch", UID: "job"}}
-			job.Annotations = map[string]string{v1alpha1.AnnotationApproval: c.record}
+			job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads-dev", Name: "launch", UID: "job"}}
+			job.Annotations = map[string]string{v1beta1.AnnotationApproval: c.record}
 			job.Status.Profile, job.Status.Tier = "ads", c.tier
-			job.Status.Attempt = &v1alpha1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(at)}
+			job.Status.Attempt = &v1beta1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(at)}
 			j := &journal{}
-			before := &v1alpha1.ElasticTrainingJobStatus{}
+			before := &v1beta1.ElasticTrainingJobStatus{}
 			TellTraining(j, job, before, &job.Status, at)
 			if !c.kept {
 				g.Expect(*j).To(BeEmpty())
@@ -61,14 +61,14 @@ func TestUnrecordedApprovalsAreRecalled(t *testing.T) {
 			Until: metav1.NewTime(began.Add(2 * time.Hour).Truncate(time.Second)),
 		}
 		meta := metav1.ObjectMeta{
-			Namespace: "ads-dev", Name: "launch", UID: "job", Annotations: map[string]string{v1alpha1.AnnotationApproval: given.String()},
+			Namespace: "ads-dev", Name: "launch", UID: "job", Annotations: map[string]string{v1beta1.AnnotationApproval: given.String()},
 		}
-		job := &v1alpha1.ElasticTrainingJob{ObjectMeta: meta}
+		job := &v1beta1.ElasticTrainingJob{ObjectMeta: meta}
 		job.Status.Profile, job.Status.Tier = "ads", "main-traffic"
-		job.Status.Attempt = &v1alpha1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(began)}
-		merge := &v1alpha1.MergeJob{ObjectMeta: meta}
+		job.Status.Attempt = &v1beta1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(began)}
+		merge := &v1beta1.MergeJob{ObjectMeta: meta}
 		merge.Status.Profile, merge.Status.Tier = "ads", "main-traffic"
-		merge.Status.Run = &v1alpha1.MergeRun{ID: "run", Attempt: 1, AskTime: metav1.NewTime(began)}
+		merge.Status.Run = &v1beta1.MergeRun{ID: "run", Attempt: 1, AskTime: metav1.NewTime(began)}
 		g.Expect(c.trainings.Add(job)).To(Succeed())
 		g.Expect(c.merges.Add(merge)).To(Succeed())
 		c.start()

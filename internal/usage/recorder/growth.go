@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
@@ -33,7 +33,7 @@ type growths struct {
 	stays map[string]growth.Stay
 	// outages are the newest of tasks, and speeds are how fast they train, by rising number of workers.
 	outages map[taskName]outage
-	speeds  map[taskName][]v1alpha1.MeasuredSpeed
+	speeds  map[taskName][]v1beta1.MeasuredSpeed
 
 	// The rest is of the recorder alone: in how many turns the ledger is read again, how long the last pause after a failure was,
 	// and whether measures were read.
@@ -68,7 +68,7 @@ func (r *Recorder) OutageOf(namespace, task string) (time.Duration, bool) {
 
 // SpeedsOf are how fast the training of a task goes with how many workers, by rising number of workers; nil for unknown. They are
 // not to be changed. It never waits.
-func (r *Recorder) SpeedsOf(namespace, task string) []v1alpha1.MeasuredSpeed {
+func (r *Recorder) SpeedsOf(namespace, task string) []v1beta1.MeasuredSpeed {
 	r.growths.mu.Lock()
 	defer r.growths.mu.Unlock()
 	return r.growths.speeds[taskName{namespace, task}]
@@ -105,7 +105,7 @@ func (r *Recorder) readStays(ctx context.Context, l Ledger) error {
 	defer cancel()
 	now := r.now()
 	yesterday := now.Add(-24 * time.Hour).Truncate(24 * time.Hour)
-	held, err := l.HeldByQueue(limited, v1alpha1.ElasticTrainingJobKind, v1alpha1.PartSurplus, yesterday, now)
+	held, err := l.HeldByQueue(limited, v1beta1.ElasticTrainingJobKind, v1beta1.PartSurplus, yesterday, now)
 	if err != nil {
 		return err
 	}
@@ -160,16 +160,16 @@ func (g *growths) noteMeasure(d *ledger.Decision) {
 func (g *growths) noteSpeed(d *ledger.Decision) {
 	workers, err := strconv.ParseInt(d.Figures[decisionlog.Workers], 10, 32)
 	perHour := d.Figures[decisionlog.PercentPerHour]
-	if err != nil || workers <= 0 || len(growth.ReadSpeeds([]v1alpha1.MeasuredSpeed{{PercentPerHour: perHour}})) == 0 {
+	if err != nil || workers <= 0 || len(growth.ReadSpeeds([]v1beta1.MeasuredSpeed{{PercentPerHour: perHour}})) == 0 {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.speeds == nil {
-		g.speeds = map[taskName][]v1alpha1.MeasuredSpeed{}
+		g.speeds = map[taskName][]v1beta1.MeasuredSpeed{}
 	}
 	task := taskName{d.Namespace, d.Figures[decisionlog.Task]}
-	fresh := v1alpha1.MeasuredSpeed{
+	fresh := v1beta1.MeasuredSpeed{
 		Workers: int32(workers), PercentPerHour: perHour, Time: metav1.NewTime(d.At.Truncate(time.Second)),
 	}
 	if len(g.speeds[task]) == 0 && len(g.speeds) >= mostTasks {

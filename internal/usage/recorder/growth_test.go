@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -96,8 +96,8 @@ func TestOutagesOfTasks(t *testing.T) {
 		}
 		// A job whose last measurement the ledger does not have, and one that last changed its size before others measured more.
 		for task, resized := range map[string]time.Duration{"unrecorded": -time.Minute, "ctr": -24 * time.Hour} {
-			job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: task, UID: "j"}}
-			job.Status.Elasticity = &v1alpha1.ElasticityStatus{
+			job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: task, UID: "j"}}
+			job.Status.Elasticity = &v1beta1.ElasticityStatus{
 				OutageSeconds: 70, LastGrowthTime: ptr.To(metav1.NewTime(now().Add(resized))),
 			}
 			g.Expect(c.trainings.Add(job)).To(Succeed())
@@ -176,27 +176,27 @@ func TestGrowthComesBackFromTheLedger(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { g.Expect(l.Close()).To(Succeed()) }()
 	midday := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr-7", UID: "j"}}
+	job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr-7", UID: "j"}}
 	job.Spec.Task = "ctr"
-	before := &v1alpha1.ElasticTrainingJobStatus{
-		Queue: "ads-q", Attempt: &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 1, MaxReplicas: 4, StartTime: metav1.NewTime(midday)},
-		Members: []v1alpha1.Member{{Index: 0}, {Index: 1}, {Index: 2}, {Index: 3}},
+	before := &v1beta1.ElasticTrainingJobStatus{
+		Queue: "ads-q", Attempt: &v1beta1.AttemptStatus{Number: 1, MinReplicas: 1, MaxReplicas: 4, StartTime: metav1.NewTime(midday)},
+		Members: []v1beta1.Member{{Index: 0}, {Index: 1}, {Index: 2}, {Index: 3}},
 	}
 	after := before.DeepCopy()
-	after.Elasticity = &v1alpha1.ElasticityStatus{
+	after.Elasticity = &v1beta1.ElasticityStatus{
 		Evicted: []int32{1, 2}, LastEvictionTime: ptr.To(metav1.NewTime(midday)), OutageSeconds: 45,
 	}
 	told := list{}
 	TellTraining(&told, job, before, after, midday)
 	stay := func(uid, role string, lasted time.Duration) ledger.Stay {
 		return ledger.Stay{Pod: ledger.Pod{
-			UID: uid, Namespace: "ads", Name: uid, Queue: "ads-q", Kind: v1alpha1.ElasticTrainingJobKind, Task: "ctr", Role: role,
+			UID: uid, Namespace: "ads", Name: uid, Queue: "ads-q", Kind: v1beta1.ElasticTrainingJobKind, Task: "ctr", Role: role,
 			Resources: ledger.Resources{gpu: 8000, "cpu": 64000},
 		}, Begin: midday, End: midday.Add(lasted)}
 	}
 	g.Expect(l.RecordEntries(ctx, ledger.Entries{Decisions: told, Stays: []ledger.Stay{
-		stay("a", v1alpha1.PartCore, 9*time.Hour), stay("b", v1alpha1.PartSurplus, time.Hour),
-		stay("c", v1alpha1.PartSurplus, 2*time.Hour),
+		stay("a", v1beta1.PartCore, 9*time.Hour), stay("b", v1beta1.PartSurplus, time.Hour),
+		stay("c", v1beta1.PartSurplus, 2*time.Hour),
 	}})).To(Succeed())
 	read := func(now time.Time) *Recorder {
 		r := &Recorder{now: func() time.Time { return now }, log: logr.Discard()}

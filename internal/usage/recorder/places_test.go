@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -27,12 +27,12 @@ import (
 func TestWhereAPodIs(t *testing.T) {
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, gang.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme, gang.AddToScheme} {
 		g.Expect(add(scheme)).To(Succeed())
 	}
-	profile := &v1alpha1.ResourceQuotaProfile{
+	profile := &v1beta1.ResourceQuotaProfile{
 		ObjectMeta: metav1.ObjectMeta{Name: "team-ads"},
-		Spec: v1alpha1.ResourceQuotaProfileSpec{
+		Spec: v1beta1.ResourceQuotaProfileSpec{
 			NamespaceSelector: metav1.LabelSelector{MatchLabels: map[string]string{"team": "ads"}},
 		},
 	}
@@ -65,7 +65,7 @@ func TestWhereAPodIs(t *testing.T) {
 	g.Expect(p.findPlace(t.Context(), newPod("a")).Profile).To(Equal("team-ads"), "a clock that is set back keeps nothing for long")
 }
 
-func cleared(profile *v1alpha1.ResourceQuotaProfile) client.Object {
+func cleared(profile *v1beta1.ResourceQuotaProfile) client.Object {
 	profile.ResourceVersion = ""
 	return profile
 }

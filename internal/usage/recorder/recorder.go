@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -132,10 +132,10 @@ func (r *Recorder) Setup(
 	if r.pods, err = kube.StoreOf(ctx, mgr.GetCache(), &corev1.Pod{}); err != nil {
 		return err
 	}
-	if r.trainings, err = kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{}); err != nil {
+	if r.trainings, err = kube.StoreOf(ctx, mgr.GetCache(), &v1beta1.ElasticTrainingJob{}); err != nil {
 		return err
 	}
-	if r.merges, err = kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.MergeJob{}); err != nil {
+	if r.merges, err = kube.StoreOf(ctx, mgr.GetCache(), &v1beta1.MergeJob{}); err != nil {
 		return err
 	}
 	where := &places{reader: mgr.GetClient(), nodes: nodes, volcano: volcano, now: r.now, claims: claims}

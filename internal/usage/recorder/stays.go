@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
@@ -75,7 +75,7 @@ func UserOf(pod *corev1.Pod, cfg *config.Configuration) string {
 	if kind, _ := kube.OurController(pod); kind == "" {
 		return cfg.Ledger.UserNamedBy(pod)
 	}
-	return pod.Annotations[v1alpha1.AnnotationOwner]
+	return pod.Annotations[v1beta1.AnnotationOwner]
 }
 
 // describePod fills in job, task and owner of a pod. Tideline's labels and annotations count only on pods that Tideline's
@@ -86,10 +86,10 @@ func describePod(p *ledger.Pod, pod *corev1.Pod, cfg *config.Configuration) {
 		p.Kind, p.Task = TaskOf(pod)
 		return // The labels below count only on pods of Tideline's jobs.
 	}
-	p.Task = cmp.Or(pod.Labels[v1alpha1.LabelTask], p.Task)
-	p.Role = pod.Labels[v1alpha1.LabelPart]
-	if p.Run = pod.Labels[v1alpha1.LabelRun]; p.Run == "" {
-		p.Run = pod.Labels[v1alpha1.LabelAttempt]
+	p.Task = cmp.Or(pod.Labels[v1beta1.LabelTask], p.Task)
+	p.Role = pod.Labels[v1beta1.LabelPart]
+	if p.Run = pod.Labels[v1beta1.LabelRun]; p.Run == "" {
+		p.Run = pod.Labels[v1beta1.LabelAttempt]
 	}
 }
 
@@ -100,7 +100,7 @@ func TaskOf(pod *corev1.Pod) (kind, name string) {
 	switch {
 	case owner == nil:
 		return "Pod", pod.Name
-	case owner.Kind == v1alpha1.ElasticTrainingJobKind || owner.Kind == v1alpha1.MergeJobKind:
+	case owner.Kind == v1beta1.ElasticTrainingJobKind || owner.Kind == v1beta1.MergeJobKind:
 		return fmt.Sprintf("%s (%s)", owner.Kind, owner.APIVersion), owner.Name
 	}
 	return owner.Kind, owner.Name

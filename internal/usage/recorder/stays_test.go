@@ -98,9 +98,9 @@ func TestWhatCounts(t *testing.T) {
 		place  Place
 		counts bool
 	}{
-		"of a job":                    {newPod("a", of("tideline.io/v1alpha1", "ElasticTrainingJob", "ctr")), Place{}, true},
-		"of a merge, without a GPU":   {newPod("a", asks(gpu, "0"), of("tideline.io/v1alpha1", "MergeJob", "ctr")), Place{}, true},
-		"of a job, not bound":         {newPod("a", of("tideline.io/v1alpha1", "ElasticTrainingJob", "ctr"), waiting), ads, false},
+		"of a job":                    {newPod("a", of("tideline.io/v1beta1", "ElasticTrainingJob", "ctr")), Place{}, true},
+		"of a merge, without a GPU":   {newPod("a", asks(gpu, "0"), of("tideline.io/v1beta1", "MergeJob", "ctr")), Place{}, true},
+		"of a job, not bound":         {newPod("a", of("tideline.io/v1beta1", "ElasticTrainingJob", "ctr"), waiting), ads, false},
 		"of others in a profile":      {newPod("a"), ads, true},
 		"of others in no profile":     {newPod("a"), Place{}, false},
 		"of others, not bound":        {newPod("a", waiting), ads, false},
@@ -114,7 +114,7 @@ func TestWhatCounts(t *testing.T) {
 }
 
 func TestStayOfAWorker(t *testing.T) {
-	pod := newPod("ctr-worker-3", of("tideline.io/v1alpha1", "ElasticTrainingJob", "ctr"),
+	pod := newPod("ctr-worker-3", of("tideline.io/v1beta1", "ElasticTrainingJob", "ctr"),
 		annotated("tideline.io/owner", "alice@example.com"), labelled("tideline.io/attempt", "2-1"),
 		labelled("tideline.io/part", "surplus"), labelled("tideline.io/owner", "bob"),
 		asks("cpu", "1500m"), asks("memory", "1500000"), asks("ephemeral-storage", "1Gi"), asks("hugepages-2Mi", "4Mi"))
@@ -131,7 +131,7 @@ func TestStayOfAWorker(t *testing.T) {
 		},
 		Begin: noon, End: noon.Add(time.Minute),
 	}))
-	merges := newPod("m", of("tideline.io/v1alpha1", "MergeJob", "ctr"), labelled("tideline.io/run", "7"),
+	merges := newPod("m", of("tideline.io/v1beta1", "MergeJob", "ctr"), labelled("tideline.io/run", "7"),
 		labelled("tideline.io/attempt", "7-1"))
 	g.Expect(StayOf(merges, Place{}, config.DefaultConfiguration(), noon).Run).To(Equal("7"))
 }

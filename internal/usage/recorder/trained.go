@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
@@ -14,10 +14,10 @@ import (
 func (r *Recorder) NoteTraining(e ledger.Trained) { r.keepTrained(nil, e) }
 
 // TrainedOf is an entry of a job that tells only what it counts for, as its pods do.
-func TrainedOf(job *v1alpha1.ElasticTrainingJob, queue string) ledger.Trained {
+func TrainedOf(job *v1beta1.ElasticTrainingJob, queue string) ledger.Trained {
 	return ledger.Trained{
 		UID: string(job.UID), Namespace: job.Namespace, Profile: job.Status.Profile, Queue: queue,
-		User: job.Annotations[v1alpha1.AnnotationOwner], Tier: job.Status.Tier, Kind: v1alpha1.ElasticTrainingJobKind,
+		User: job.Annotations[v1beta1.AnnotationOwner], Tier: job.Status.Tier, Kind: v1beta1.ElasticTrainingJobKind,
 		Task: trainingpod.TaskOf(job),
 	}
 }
@@ -66,8 +66,8 @@ func (r *Recorder) recallSuccesses(ctx context.Context, l Ledger) error {
 	var all []ledger.Trained
 	now := r.now()
 	for _, o := range r.trainings.List() {
-		job, ok := o.(*v1alpha1.ElasticTrainingJob)
-		if !ok || job.Spec.Progress == nil || job.Status.Phase != v1alpha1.PhaseSucceeded {
+		job, ok := o.(*v1beta1.ElasticTrainingJob)
+		if !ok || job.Spec.Progress == nil || job.Status.Phase != v1beta1.PhaseSucceeded {
 			continue
 		}
 		e := TrainedOf(job, job.Status.Queue)

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
@@ -46,23 +46,23 @@ func TestWhatWasSeenOfTrainingsIsRecorded(t *testing.T) {
 // A training that succeeds while no operator runs keeps its last steps.
 func TestSuccessesAreRecalled(t *testing.T) {
 	inBubble(t, func(g *WithT, c *cluster, m *memory) {
-		job := func(name string, change func(*v1alpha1.ElasticTrainingJob)) {
-			j := &v1alpha1.ElasticTrainingJob{}
+		job := func(name string, change func(*v1beta1.ElasticTrainingJob)) {
+			j := &v1beta1.ElasticTrainingJob{}
 			j.Namespace, j.Name, j.UID = "ads", name, "uid-of-job"
-			j.Annotations = map[string]string{v1alpha1.AnnotationOwner: "alice"}
-			j.Spec.Progress = &v1alpha1.JobProgress{}
-			j.Status.Phase, j.Status.Profile, j.Status.Queue = v1alpha1.PhaseSucceeded, "ads", "tideline-ads"
+			j.Annotations = map[string]string{v1beta1.AnnotationOwner: "alice"}
+			j.Spec.Progress = &v1beta1.JobProgress{}
+			j.Status.Phase, j.Status.Profile, j.Status.Queue = v1beta1.PhaseSucceeded, "ads", "tideline-ads"
 			change(j)
 			g.Expect(c.trainings.Add(j)).To(Succeed())
 		}
-		job("done", func(*v1alpha1.ElasticTrainingJob) {})
-		job("runs", func(j *v1alpha1.ElasticTrainingJob) { j.Status.Phase = v1alpha1.PhaseRunning })
-		job("failed", func(j *v1alpha1.ElasticTrainingJob) { j.Status.Phase = v1alpha1.PhaseFailed })
-		job("silent", func(j *v1alpha1.ElasticTrainingJob) { j.Spec.Progress = nil })
+		job("done", func(*v1beta1.ElasticTrainingJob) {})
+		job("runs", func(j *v1beta1.ElasticTrainingJob) { j.Status.Phase = v1beta1.PhaseRunning })
+		job("failed", func(j *v1beta1.ElasticTrainingJob) { j.Status.Phase = v1beta1.PhaseFailed })
+		job("silent", func(j *v1beta1.ElasticTrainingJob) { j.Spec.Progress = nil })
 		c.start()
 		pass(endsInterval)
 		g.Expect(m.trained).To(HaveExactElements(And(HaveField("Task", "done"), HaveField("User", "alice"), HaveField("Profile", "ads"),
-			HaveField("Queue", "tideline-ads"), HaveField("Kind", v1alpha1.ElasticTrainingJobKind), HaveField("Succeeded", true),
+			HaveField("Queue", "tideline-ads"), HaveField("Kind", v1beta1.ElasticTrainingJobKind), HaveField("Succeeded", true),
 			HaveField("GPUs", BeZero()))))
 	})
 }

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/cli/why"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -32,22 +32,22 @@ func tuesday(clock string) time.Time {
 }
 
 // waits is a status of a training that waits since noon.
-func waits(reason, message string, place int32) *v1alpha1.ElasticTrainingJobStatus {
-	st := &v1alpha1.ElasticTrainingJobStatus{
-		Phase: v1alpha1.PhasePending, Reason: reason, Message: message, Queue: "ads", Profile: "ads", Tier: "exploratory", Place: place,
-		Attempt: &v1alpha1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(tuesday("12:00:00")), MinReplicas: 2, MaxReplicas: 8},
+func waits(reason, message string, place int32) *v1beta1.ElasticTrainingJobStatus {
+	st := &v1beta1.ElasticTrainingJobStatus{
+		Phase: v1beta1.PhasePending, Reason: reason, Message: message, Queue: "ads", Profile: "ads", Tier: "exploratory", Place: place,
+		Attempt: &v1beta1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(tuesday("12:00:00")), MinReplicas: 2, MaxReplicas: 8},
 	}
 	st.Conditions = []metav1.Condition{{
-		Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+		Type: v1beta1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: reason, Message: message,
 		LastTransitionTime: metav1.NewTime(tuesday("12:00:00")),
 	}}
 	return st
 }
 
 // runs is a status of a training whose core runs.
-func runs(since string) *v1alpha1.ElasticTrainingJobStatus {
-	st := waits(v1alpha1.ReasonTraining, "", 0)
-	st.Conditions, st.Phase = nil, v1alpha1.PhaseRunning
+func runs(since string) *v1beta1.ElasticTrainingJobStatus {
+	st := waits(v1beta1.ReasonTraining, "", 0)
+	st.Conditions, st.Phase = nil, v1beta1.PhaseRunning
 	st.RunningSince, st.StartTime = ptr.To(metav1.NewTime(tuesday(since))), ptr.To(metav1.NewTime(tuesday(since)))
 	st.WaitSeconds = ptr.To(int64(tuesday(since).Sub(tuesday("12:00:00")).Seconds()))
 	return st
@@ -61,13 +61,13 @@ func TestBehaviour6WhyDidIWaitOnTuesday(t *testing.T) {
 	content := "apiVersion: config.tideline.io/v1alpha1\nkind: Configuration\nledger: {file: " + at.File + "}\n"
 	g.Expect(os.WriteFile(kept, []byte(content), 0o600)).To(Succeed())
 	held := func(name, user, role, begin, end string) *corev1.Pod {
-		return newPod(name, boundOn(tuesday(begin)), of(v1alpha1.GroupVersion.String(), v1alpha1.ElasticTrainingJobKind, "launch"),
-			annotated(v1alpha1.AnnotationOwner, user), labelled(v1alpha1.LabelPart, role), asks(gpu, "8"),
+		return newPod(name, boundOn(tuesday(begin)), of(v1beta1.GroupVersion.String(), v1beta1.ElasticTrainingJobKind, "launch"),
+			annotated(v1beta1.AnnotationOwner, user), labelled(v1beta1.LabelPart, role), asks(gpu, "8"),
 			phase(corev1.PodSucceeded, tuesday(end)))
 	}
-	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "ctr"}}
-	launch := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "launch", UID: "launch"}}
-	rec := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "rec", Name: "rank", UID: "rank"}}
+	job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "ctr"}}
+	launch := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "launch", UID: "launch"}}
+	rec := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "rec", Name: "rank", UID: "rank"}}
 	hostile := "Your cap of 8 GPUs is reached: you hold 8.\x1b[2J\nForged: " + strings.Repeat("x", 150)
 	job.Status = *runs("15:10:00")
 	// operate lets an operator that leads have a turn, in which something is decided, and end.
@@ -92,14 +92,14 @@ func TestBehaviour6WhyDidIWaitOnTuesday(t *testing.T) {
 		g.Expect(l.Close()).To(Succeed())
 	}
 	operate(func(r *Recorder) {
-		before := &v1alpha1.ElasticTrainingJobStatus{}
+		before := &v1beta1.ElasticTrainingJobStatus{}
 		for _, c := range []struct {
 			at string
-			st *v1alpha1.ElasticTrainingJobStatus
+			st *v1beta1.ElasticTrainingJobStatus
 		}{
-			{"12:00:00", waits(v1alpha1.ReasonUnschedulable, "Place 2 of 3 waiting in queue ads: asks for 16 GPUs all together.", 2)},
-			{"12:30:00", waits(v1alpha1.ReasonUnschedulable, "Place 1 of 3 waiting in queue ads.", 1)},
-			{"14:00:00", waits(v1alpha1.ReasonQuotaExceeded, hostile, 0)},
+			{"12:00:00", waits(v1beta1.ReasonUnschedulable, "Place 2 of 3 waiting in queue ads: asks for 16 GPUs all together.", 2)},
+			{"12:30:00", waits(v1beta1.ReasonUnschedulable, "Place 1 of 3 waiting in queue ads.", 1)},
+			{"14:00:00", waits(v1beta1.ReasonQuotaExceeded, hostile, 0)},
 			{"15:10:00", &job.Status},
 		} {
 			TellTraining(r, job, before, c.st, tuesday(c.at))
@@ -107,8 +107,8 @@ func TestBehaviour6WhyDidIWaitOnTuesday(t *testing.T) {
 		}
 		elsewhere := runs("13:00:00")
 		elsewhere.Queue = "rec"
-		TellTraining(r, rec, &v1alpha1.ElasticTrainingJobStatus{}, elsewhere, tuesday("13:00:01"))
-		TellTraining(r, launch, &v1alpha1.ElasticTrainingJobStatus{}, runs("13:30:00"), tuesday("13:30:01"))
+		TellTraining(r, rec, &v1beta1.ElasticTrainingJobStatus{}, elsewhere, tuesday("13:00:01"))
+		TellTraining(r, launch, &v1beta1.ElasticTrainingJobStatus{}, runs("13:30:00"), tuesday("13:30:01"))
 	})
 	ask := func(args ...string) (int, string, string) {
 		var out, errs bytes.Buffer
@@ -149,7 +149,7 @@ What happened next:
 		g.Expect(utf8.RuneCountInString(line)).To(BeNumerically("<=", 101), line)
 	}
 	operate(func(r *Recorder) { // what may not have been kept is told again
-		TellTraining(r, job, waits(v1alpha1.ReasonQuotaExceeded, "other words", 0), &job.Status, tuesday("17:00:00"))
+		TellTraining(r, job, waits(v1beta1.ReasonQuotaExceeded, "other words", 0), &job.Status, tuesday("17:00:00"))
 	})
 	_, again, _ := ask("--at", "2026-11-17T22:30:00+08:00")
 	g.Expect(again).To(Equal(want), "and is kept once")

@@ -8,13 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // ApplyRequests sets the requests of containers of a role to the result of sizing, if the mode is Enforce. A limit keeps its
 // ratio to the request.
-func ApplyRequests(role Role, containers []corev1.Container, st *v1alpha1.SizingStatus) {
-	if st == nil || st.Mode != v1alpha1.SizingEnforce {
+func ApplyRequests(role Role, containers []corev1.Container, st *v1beta1.SizingStatus) {
+	if st == nil || st.Mode != v1beta1.SizingEnforce {
 		return
 	}
 	for i := range st.Resources {
@@ -34,7 +34,7 @@ func ApplyRequests(role Role, containers []corev1.Container, st *v1alpha1.Sizing
 }
 
 // proportionalLimit is the limit that keeps its ratio to the request.
-func proportionalLimit(limit int64, r *v1alpha1.SizedResource) int64 {
+func proportionalLimit(limit int64, r *v1beta1.SizedResource) int64 {
 	requested, sized := wholeAmount(r.Requested, r.Resource), wholeAmount(r.Sized, r.Resource)
 	if limit == requested {
 		return sized
@@ -43,14 +43,14 @@ func proportionalLimit(limit int64, r *v1alpha1.SizedResource) int64 {
 }
 
 // WasCut tells whether a container was granted less memory than its template requests.
-func WasCut(st *v1alpha1.SizingStatus, part Part) bool {
-	return st != nil && st.Mode == v1alpha1.SizingEnforce && slices.ContainsFunc(st.Resources, func(r v1alpha1.SizedResource) bool {
+func WasCut(st *v1beta1.SizingStatus, part Part) bool {
+	return st != nil && st.Mode == v1beta1.SizingEnforce && slices.ContainsFunc(st.Resources, func(r v1beta1.SizedResource) bool {
 		return r.Role == string(part.Role) && r.Container == part.Container && r.Resource == Memory && r.Sized.Cmp(r.Requested) < 0
 	})
 }
 
 // NoteOOM records that a container with less memory than its template requests ran out of memory.
-func NoteOOM(st *v1alpha1.SizingStatus, part Part, now time.Time) {
+func NoteOOM(st *v1beta1.SizingStatus, part Part, now time.Time) {
 	at := metav1.NewTime(now.Truncate(time.Second))
 	for i := range st.Resources {
 		if r := &st.Resources[i]; r.Role == string(part.Role) && r.Container == part.Container && r.Resource == Memory {

@@ -3,7 +3,7 @@ package sizing
 import (
 	"math"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -51,7 +51,7 @@ func (h History) Estimate(part Part, resource string, rule config.Sizing) Estima
 	u := h.Usage[part]
 	e := Estimate{
 		WindowDays: h.WindowDays, Wider: 1, Growth: growthFactor(h.Days[part], resource), BufferPercent: rule.CPUBufferPercent,
-		Coverage: 100, Reason: v1alpha1.SizedByUse,
+		Coverage: 100, Reason: v1beta1.SizedByUse,
 	}
 	if u.RunSeconds > 0 {
 		e.Coverage = min(u.SeenSeconds*100/u.RunSeconds, 100)
@@ -70,14 +70,14 @@ func (h History) Estimate(part Part, resource string, rule config.Sizing) Estima
 	e.Days = min(float64(evidence)/day, float64(h.WindowDays))
 	switch {
 	case held:
-		e.Reason = v1alpha1.SizedHeld
+		e.Reason = v1beta1.SizedHeld
 	case e.Days < 1 || e.Coverage < enoughCoverage || e.Used <= 0:
-		e.Reason = v1alpha1.SizedByHistory
+		e.Reason = v1beta1.SizedByHistory
 	}
 	if e.Days > 0 {
 		e.Wider = max(1+1/e.Days-1/float64(h.WindowDays), 1)
 	}
-	if e.Reason == v1alpha1.SizedByUse {
+	if e.Reason == v1beta1.SizedByUse {
 		e.Cap = e.withMargins(resource)
 	}
 	return e
@@ -102,7 +102,7 @@ func (h History) GrantedAmount(role Role, resource string, rule config.Sizing) (
 			continue
 		}
 		e := h.Estimate(part, resource, rule)
-		if e.Reason != v1alpha1.SizedByUse || resource == Memory && u.OOMKills > 0 {
+		if e.Reason != v1beta1.SizedByUse || resource == Memory && u.OOMKills > 0 {
 			return 0, false
 		}
 		amount += max(e.Cap, tierFloor(resource, rule))

@@ -8,7 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // gigabytes are days on which memory peaked at so much, in GiB; 0 for a day on which nothing was seen.
@@ -56,7 +56,7 @@ func TestWhatGrowsGetsMore(t *testing.T) {
 	g.Expect(memory.Sized.String()).To(Equal("26Gi"))
 	g.Expect(memory.Message).To(Equal("16Gi peak memory over 7 of 7 days × 1.3 × 1.25 for growth from day to day = 26Gi."))
 	_, memory = sized(asking("16", "24Gi"), h, enforce("small-traffic"))
-	g.Expect(memory.Reason).To(Equal(v1alpha1.SizedFits))
+	g.Expect(memory.Reason).To(Equal(v1beta1.SizedFits))
 }
 
 // What was held down neither makes a trend nor ends one.

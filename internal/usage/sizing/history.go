@@ -3,7 +3,7 @@ package sizing
 import (
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Windows, in days.
@@ -16,7 +16,7 @@ const (
 )
 
 // WindowDays is the window of a profile, in days. profile is nil for a namespace without one.
-func WindowDays(profile *v1alpha1.ResourceQuotaProfile) int {
+func WindowDays(profile *v1beta1.ResourceQuotaProfile) int {
 	if profile == nil || profile.Spec.Sizing == nil || profile.Spec.Sizing.Window == nil {
 		return DefaultWindowDays
 	}

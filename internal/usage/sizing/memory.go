@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Memory that is short ends a run, so what is known of a need is never forgotten, and three things tell it:
@@ -58,7 +58,7 @@ func (s *sizer) knownNeed(e Estimate) int64 {
 	switch {
 	case s.outgrows():
 		need = max(need, e.withMargins(Memory))
-	case s.killedAtLimit() && !s.showsNeed() && e.Reason != v1alpha1.SizedByUse:
+	case s.killedAtLimit() && !s.showsNeed() && e.Reason != v1beta1.SizedByUse:
 		need = math.MaxInt64
 	}
 	return s.requestFor(need)
@@ -113,7 +113,7 @@ func (s *sizer) explainNeed(e Estimate) string {
 	case s.outgrows():
 		return e.DescribeFormula(Memory) +
 			". That is more than the limit of the template, so it gets that, and at most twice the request."
-	case e.Reason != v1alpha1.SizedByUse:
+	case e.Reason != v1beta1.SizedByUse:
 		return e.DescribeUse(Memory) + " " + killed + ", so it gets more than its template asks for, and at most twice of it."
 	}
 	return e.DescribeUse(Memory) + " " + killed + ", so it gets at least a fifth more than then, and at most twice the request."

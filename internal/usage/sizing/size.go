@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -43,20 +43,20 @@ type Ask struct {
 
 // Rules are the mode and the tier by which a job is sized.
 type Rules struct {
-	Mode v1alpha1.SizingMode
+	Mode v1beta1.SizingMode
 	// Tier of the job.
 	Tier config.Tier
 	// Before is what the job's last attempt was given; nil for the first.
-	Before *v1alpha1.SizingStatus
+	Before *v1beta1.SizingStatus
 }
 
 // SizeRequests computes what each container needs of CPU and memory. It cuts a request only with enough evidence, and exceeds one
 // only of memory that the container is known to need. It returns nil if sizing is disabled.
-func SizeRequests(asks []Ask, h History, r Rules, now time.Time) *v1alpha1.SizingStatus {
-	if r.Mode == v1alpha1.SizingDisabled {
+func SizeRequests(asks []Ask, h History, r Rules, now time.Time) *v1beta1.SizingStatus {
+	if r.Mode == v1beta1.SizingDisabled {
 		return nil
 	}
-	st := &v1alpha1.SizingStatus{Mode: r.Mode, Time: metav1.NewTime(now.Truncate(time.Second))}
+	st := &v1beta1.SizingStatus{Mode: r.Mode, Time: metav1.NewTime(now.Truncate(time.Second))}
 	for _, ask := range asks {
 		for i := range ask.Containers {
 			c := &ask.Containers[i]
@@ -111,10 +111,10 @@ type sizer struct {
 	limit     int64
 }
 
-func (s *sizer) sizeResource() v1alpha1.SizedResource {
+func (s *sizer) sizeResource() v1beta1.SizedResource {
 	rule := s.rules.Tier.Sizing
 	e := s.h.Estimate(s.part, s.resource, rule)
-	sized := v1alpha1.SizedResource{
+	sized := v1beta1.SizedResource{
 		Role: string(s.part.Role), Container: s.part.Container, Resource: s.resource,
 		Requested: toQuantity(s.requested, s.resource),
 	}
@@ -127,21 +127,21 @@ func (s *sizer) sizeResource() v1alpha1.SizedResource {
 	switch killed := s.resource == Memory && (s.h.Usage[s.part].OOMKills > 0 || sized.OOMKilledTime != nil); {
 	// First, because use says too little about a container that ran out of memory: it was killed before it used what it needs.
 	case killed && !s.showsNeed():
-		sized.Reason = v1alpha1.SizedByOOM
+		sized.Reason = v1beta1.SizedByOOM
 		granted = s.raisedRequest()
 	case s.h.Unavailable != "":
-		sized.Reason = v1alpha1.SizedByMetrics
+		sized.Reason = v1beta1.SizedByMetrics
 		granted = s.grantedBefore(before)
-	case e.Reason != v1alpha1.SizedByUse:
+	case e.Reason != v1beta1.SizedByUse:
 		sized.Reason = e.Reason
 	default:
-		sized.Reason = v1alpha1.SizedByUse
+		sized.Reason = v1beta1.SizedByUse
 		if granted = min(s.requested, max(e.Cap, tierFloor(s.resource, rule))); granted == s.requested {
-			sized.Reason = v1alpha1.SizedFits
+			sized.Reason = v1beta1.SizedFits
 		}
 	}
 	lifted := false
-	if s.resource == Memory && sized.Reason != v1alpha1.SizedByOOM {
+	if s.resource == Memory && sized.Reason != v1beta1.SizedByOOM {
 		granted, lifted = s.lift(granted, e, &sized)
 	}
 	sized.Sized = toQuantity(granted, s.resource)
@@ -156,26 +156,26 @@ func (s *sizer) sizeResource() v1alpha1.SizedResource {
 }
 
 // lift has what is granted hold what the container is known to need, and tells whether that is more.
-func (s *sizer) lift(granted int64, e Estimate, sized *v1alpha1.SizedResource) (lifted int64, more bool) {
+func (s *sizer) lift(granted int64, e Estimate, sized *v1beta1.SizedResource) (lifted int64, more bool) {
 	need := s.knownNeed(e)
 	if need <= granted {
 		return granted, false
 	}
 	switch {
 	case need > s.requested && s.outgrows():
-		sized.Reason = v1alpha1.SizedByPeak
+		sized.Reason = v1beta1.SizedByPeak
 	case need > s.requested:
-		sized.Reason = v1alpha1.SizedByOOM
-	case need == s.requested && sized.Reason == v1alpha1.SizedByUse:
-		sized.Reason = v1alpha1.SizedFits
+		sized.Reason = v1beta1.SizedByOOM
+	case need == s.requested && sized.Reason == v1beta1.SizedByUse:
+		sized.Reason = v1beta1.SizedFits
 	}
 	return need, true
 }
 
 // grantedBefore is what an attempt keeps of the last one's while Prometheus does not answer. Jumping back to the full request
 // could leave a job waiting that fitted before, and taking back a raise would have it killed again.
-func (s *sizer) grantedBefore(before *v1alpha1.SizedResource) int64 {
-	if before == nil || s.rules.Before.Mode != v1alpha1.SizingEnforce {
+func (s *sizer) grantedBefore(before *v1beta1.SizedResource) int64 {
+	if before == nil || s.rules.Before.Mode != v1beta1.SizingEnforce {
 		return s.requested
 	}
 	last := wholeAmount(before.Sized, s.resource)
@@ -186,12 +186,12 @@ func (s *sizer) grantedBefore(before *v1alpha1.SizedResource) int64 {
 }
 
 // sizedBefore is what the last attempt was granted; nil for none.
-func (s *sizer) sizedBefore() *v1alpha1.SizedResource {
+func (s *sizer) sizedBefore() *v1beta1.SizedResource {
 	if s.rules.Before == nil {
 		return nil
 	}
 	all := s.rules.Before.Resources
-	i := slices.IndexFunc(all, func(r v1alpha1.SizedResource) bool {
+	i := slices.IndexFunc(all, func(r v1beta1.SizedResource) bool {
 		return r.Role == string(s.part.Role) && r.Container == s.part.Container && r.Resource == s.resource
 	})
 	if i < 0 {

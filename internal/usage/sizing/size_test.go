@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -59,12 +59,12 @@ func tier(name string) config.Tier {
 }
 
 // sized sizes one container, and returns what it gets of CPU, in millicores, and of memory, in bytes.
-func sized(a Ask, h History, r Rules) (cpu, memory v1alpha1.SizedResource) {
+func sized(a Ask, h History, r Rules) (cpu, memory v1beta1.SizedResource) {
 	st := SizeRequests([]Ask{a}, h, r, noon)
 	return st.Resources[0], st.Resources[1]
 }
 
-func enforce(tierName string) Rules { return Rules{Mode: v1alpha1.SizingEnforce, Tier: tier(tierName)} }
+func enforce(tierName string) Rules { return Rules{Mode: v1beta1.SizingEnforce, Tier: tier(tierName)} }
 
 // oneBucket is how far from an amount the next bucket is.
 func oneBucket(millicores float64) OmegaMatcher {
@@ -82,7 +82,7 @@ func TestBehaviour1RequestsFollowUse(t *testing.T) {
 		cpu, memory := sized(ask, week, enforce(name))
 		g.Expect(cpu.Sized).To(oneBucket(want.cpu), name)
 		g.Expect(memory.Sized.AsApproximateFloat64()/gib).To(BeNumerically("~", want.memory, 0.001), name)
-		g.Expect(cpu.Reason).To(Equal(v1alpha1.SizedByUse))
+		g.Expect(cpu.Reason).To(Equal(v1beta1.SizedByUse))
 	}
 	cpu, _ := sized(ask, week, enforce("small-traffic"))
 	g.Expect(cpu.Message).To(MatchRegexp(`^2\.\d+ processors in use over 7 of 7 days × 1\.54 = 3\.\d+\.$`))
@@ -93,8 +93,8 @@ func TestBehaviour1RequestsFollowUse(t *testing.T) {
 
 	for name, h := range map[string]History{"no day": trainer(), "no part": {WindowDays: 7}} {
 		cpu, memory := sized(ask, h, enforce("main-traffic"))
-		for _, r := range []v1alpha1.SizedResource{cpu, memory} {
-			g.Expect(r.Reason).To(Equal(v1alpha1.SizedByHistory), name)
+		for _, r := range []v1beta1.SizedResource{cpu, memory} {
+			g.Expect(r.Reason).To(Equal(v1beta1.SizedByHistory), name)
 			g.Expect(r.Sized).To(Equal(r.Requested), name)
 		}
 	}
@@ -106,14 +106,14 @@ func TestTooLittleWasSeen(t *testing.T) {
 	hours := aDay(2, gib)
 	hours.EvidenceSeconds, hours.SeenSeconds, hours.RunSeconds = day-1, day-1, day-1
 	cpu, _ := sized(ask, trainer(hours), enforce("exploratory"))
-	g.Expect(cpu.Reason).To(Equal(v1alpha1.SizedByHistory))
+	g.Expect(cpu.Reason).To(Equal(v1beta1.SizedByHistory))
 	g.Expect(cpu.Message).To(Equal("The history covers 1 day of the last 7 days; sizing needs at least one day."))
 
 	gaps := aDay(2, gib)
 	gaps.RunSeconds, gaps.SeenSeconds = 1000, 799
 	cpu, memory := sized(ask, trainer(repeat(gaps, 7)...), enforce("exploratory"))
 	g.Expect(cpu.Message).To(Equal("Metrics cover 79 % of the time that the task ran in the last 7 days; sizing needs 80 %."))
-	g.Expect(memory.Reason).To(Equal(v1alpha1.SizedByHistory))
+	g.Expect(memory.Reason).To(Equal(v1beta1.SizedByHistory))
 }
 
 // Behaviour 2: what is not known cuts nothing anew.
@@ -122,9 +122,9 @@ func TestBehaviour2WithoutMetricsNothingIsCutAnew(t *testing.T) {
 	ask, h := asking("16", "64Gi"), trainer(repeat(aDay(2, 8*gib), 7)...)
 	h.Unavailable = "Prometheus does not answer."
 	cpu, memory := sized(ask, h, enforce("small-traffic"))
-	for _, r := range []v1alpha1.SizedResource{cpu, memory} {
+	for _, r := range []v1beta1.SizedResource{cpu, memory} {
 		g.Expect(r.Sized).To(Equal(r.Requested))
-		g.Expect(r.Reason).To(Equal(v1alpha1.SizedByMetrics))
+		g.Expect(r.Reason).To(Equal(v1beta1.SizedByMetrics))
 		g.Expect(r.Message).To(Equal("Prometheus does not answer."))
 	}
 	known := h
@@ -133,7 +133,7 @@ func TestBehaviour2WithoutMetricsNothingIsCutAnew(t *testing.T) {
 	r.Before = SizeRequests([]Ask{ask}, known, r, noon)
 	cpu, _ = sized(ask, h, r)
 	g.Expect(cpu.Sized.Equal(r.Before.Resources[0].Sized)).To(BeTrue(), "what the last attempt was given stays")
-	r.Before.Mode = v1alpha1.SizingRecommend
+	r.Before.Mode = v1beta1.SizingRecommend
 	cpu, _ = sized(ask, h, r)
 	g.Expect(cpu.Sized).To(Equal(cpu.Requested), "advice was never applied")
 }
@@ -146,7 +146,7 @@ func TestBehaviour3HeldDownCutsNothing(t *testing.T) {
 	throttled.Throttled.Add(4, 288)
 	cpu, memory := sized(ask, trainer(repeat(throttled, 7)...), enforce("small-traffic"))
 	g.Expect(memory.Sized.Value()).To(BeEquivalentTo(1332*mib), "of memory it had enough")
-	g.Expect(cpu.Reason).To(Equal(v1alpha1.SizedHeld), "a throttled week says only that more is needed")
+	g.Expect(cpu.Reason).To(Equal(v1beta1.SizedHeld), "a throttled week says only that more is needed")
 	g.Expect(cpu.Sized).To(Equal(cpu.Requested))
 
 	free, _ := sized(ask, trainer(aDay(6, gib)), enforce("small-traffic"))
@@ -156,7 +156,7 @@ func TestBehaviour3HeldDownCutsNothing(t *testing.T) {
 	full := aDay(2, 0)
 	full.MemoryHeld = 63 * gib
 	_, memory = sized(asking("16", "128Gi"), trainer(repeat(full, 7)...), enforce("exploratory"))
-	g.Expect(memory.Reason).To(Equal(v1alpha1.SizedHeld))
+	g.Expect(memory.Reason).To(Equal(v1beta1.SizedHeld))
 	g.Expect(memory.Sized).To(Equal(memory.Requested))
 
 	_, memory = sized(asking("16", "128Gi"), trainer(append(repeat(full, 6), aDay(2, 70*gib))...), enforce("exploratory"))
@@ -177,7 +177,7 @@ func TestBehaviour3OutOfMemory(t *testing.T) {
 		"5Gi":  10, // twice as much as was asked, at most
 	} {
 		_, memory := sized(asking("16", asked), week, enforce("small-traffic"))
-		g.Expect(memory.Reason).To(Equal(v1alpha1.SizedByOOM), asked)
+		g.Expect(memory.Reason).To(Equal(v1beta1.SizedByOOM), asked)
 		g.Expect(memory.Sized.AsApproximateFloat64()/gib).To(BeNumerically("~", want, 0.01), asked)
 		g.Expect(strings.Contains(memory.Message, "twice its request, or the most of its tier")).To(
 			Equal(slices.Contains([]string{"5Gi", "9Gi", "10Gi"}, asked)), "%s: %s", asked, memory.Message)
@@ -204,20 +204,20 @@ func TestAJobRemembersThatItRanOutOfMemory(t *testing.T) {
 	g.Expect(memory.OOMKilledTime).To(Equal(&at))
 	g.Expect(memory.Message).To(Equal(
 		"A container with less memory than its template requests ran out of memory. It gets its full request."))
-	g.Expect(cpu.Reason).To(Equal(v1alpha1.SizedByUse), "of CPU it has enough")
+	g.Expect(cpu.Reason).To(Equal(v1beta1.SizedByUse), "of CPU it has enough")
 	at = metav1.NewTime(noon.Add(-7 * 24 * time.Hour))
 	_, memory = sized(ask, week, r)
-	g.Expect(memory.Reason).To(Equal(v1alpha1.SizedByUse), "a week later it is history")
+	g.Expect(memory.Reason).To(Equal(v1beta1.SizedByUse), "a week later it is history")
 }
 
 func TestSummary(t *testing.T) {
 	g := NewWithT(t)
 	week, ask, r := trainer(repeat(aDay(2, 8*gib), 7)...), asking("16", "64Gi"), enforce("main-traffic")
 	g.Expect(SizeRequests([]Ask{ask}, week, r, noon).Summary).To(MatchRegexp(`^cpu 16→4\.\d+, memory 64Gi→12Gi$`))
-	r.Mode = v1alpha1.SizingRecommend
+	r.Mode = v1beta1.SizingRecommend
 	g.Expect(SizeRequests([]Ask{ask}, week, r, noon).Summary).To(MatchRegexp(`^\(cpu 16→4\.\d+, memory 64Gi→12Gi\)$`))
 	g.Expect(SizeRequests([]Ask{asking("2", "10Gi")}, week, r, noon).Summary).To(BeEmpty())
-	r.Mode = v1alpha1.SizingDisabled
+	r.Mode = v1beta1.SizingDisabled
 	g.Expect(SizeRequests([]Ask{ask}, week, r, noon)).To(BeNil())
 }
 
@@ -287,15 +287,15 @@ func drawnAsk(c *rand.Rand) Ask {
 }
 
 // resized is the ask of the same container with what it was given, limits in proportion, as pods have it.
-func resized(a Ask, st *v1alpha1.SizingStatus) Ask {
+func resized(a Ask, st *v1beta1.SizingStatus) Ask {
 	c := *a.Containers[0].DeepCopy()
 	ApplyRequests(a.Role, []corev1.Container{c}, st)
 	return Ask{a.Role, []corev1.Container{c}}
 }
 
 // raised tells whether a request may be more than that of its template.
-func raised(s v1alpha1.SizedResource) bool {
-	return s.Reason == v1alpha1.SizedByOOM || s.Reason == v1alpha1.SizedByPeak
+func raised(s v1beta1.SizedResource) bool {
+	return s.Reason == v1beta1.SizedByOOM || s.Reason == v1beta1.SizedByPeak
 }
 
 func TestLaws(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // steadyTask is a task whose runs each need the same memory. Its days are played as the product plays them: each start is sized
@@ -131,7 +131,7 @@ func TestWhatPeaksAboveItsLimitKeepsWhatItNeeds(t *testing.T) {
 	ask := asking("4", "9728Mi")
 	_, memory := sized(ask, trainer(repeat(aDay(2, 10*gib), 7)...), enforce("small-traffic"))
 	g.Expect(memory.Sized.String()).To(Equal("13Gi"))
-	g.Expect(memory.Reason).To(Equal(v1alpha1.SizedByPeak))
+	g.Expect(memory.Reason).To(Equal(v1beta1.SizedByPeak))
 	g.Expect(memory.Message).To(Equal("10Gi peak memory over 7 of 7 days × 1.3 = 13Gi. That is more than the limit of the " +
 		"template, so it gets that, and at most twice the request."))
 
@@ -139,6 +139,6 @@ func TestWhatPeaksAboveItsLimitKeepsWhatItNeeds(t *testing.T) {
 	h.RememberKill(Part{Worker, "trainer"}, 9728*mib)
 	_, memory = sized(ask, h, enforce("small-traffic"))
 	g.Expect(memory.Sized.Value()).To(BeEquivalentTo((9728*12+9)/10*mib), "a kill is remembered beyond the window")
-	g.Expect(memory.Reason).To(Equal(v1alpha1.SizedByOOM))
+	g.Expect(memory.Reason).To(Equal(v1beta1.SizedByOOM))
 	g.Expect(memory.Message).To(ContainSubstring("ran out of memory at a limit of 9.5Gi"))
 }

@@ -11,23 +11,23 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // explainSizing explains the result with its figures.
-func (s *sizer) explainSizing(e Estimate, sized v1alpha1.SizedResource) string {
+func (s *sizer) explainSizing(e Estimate, sized v1beta1.SizedResource) string {
 	switch sized.Reason {
-	case v1alpha1.SizedByUse:
+	case v1beta1.SizedByUse:
 		if wholeAmount(sized.Sized, s.resource) > e.Cap {
 			return fmt.Sprintf("%s; tier %s does not cut below %s.", e.DescribeFormula(s.resource), s.rules.Tier.Name,
 				sized.Sized.String())
 		}
 		return e.DescribeFormula(s.resource) + "."
-	case v1alpha1.SizedFits:
+	case v1beta1.SizedFits:
 		return e.DescribeFormula(s.resource) + ", not less than the request."
-	case v1alpha1.SizedHeld, v1alpha1.SizedByHistory:
+	case v1beta1.SizedHeld, v1beta1.SizedByHistory:
 		return e.DescribeUse(s.resource)
-	case v1alpha1.SizedByMetrics:
+	case v1beta1.SizedByMetrics:
 		return s.h.Unavailable
 	}
 	return s.explainKill(e, wholeAmount(sized.Sized, Memory))
@@ -36,11 +36,11 @@ func (s *sizer) explainSizing(e Estimate, sized v1alpha1.SizedResource) string {
 // DescribeUse explains a cap, or why there is no cap.
 func (e Estimate) DescribeUse(resource string) string {
 	switch {
-	case e.Reason == v1alpha1.SizedByUse:
+	case e.Reason == v1beta1.SizedByUse:
 		return e.DescribeFormula(resource) + "."
-	case e.Reason == v1alpha1.SizedHeld && resource == CPU:
+	case e.Reason == v1beta1.SizedHeld && resource == CPU:
 		return "The container ran at its CPU limit so often that its need is unknown. Raise the limit, or leave it out."
-	case e.Reason == v1alpha1.SizedHeld:
+	case e.Reason == v1beta1.SizedHeld:
 		return fmt.Sprintf("Its memory peaked at %s, close to its limit, so its need is unknown. Raise the limit, "+
 			"or leave it out.", FormatAmount(e.Used, resource))
 	case e.Coverage < enoughCoverage:
@@ -116,23 +116,23 @@ func formatTimes(n int64) string {
 
 // summaryLine is the largest change of each resource, for `kubectl get`: "cpu 16→3.08, memory 64Gi→9.2Gi". It is in
 // brackets if it is a recommendation only.
-func summaryLine(st *v1alpha1.SizingStatus) string {
+func summaryLine(st *v1beta1.SizingStatus) string {
 	var parts []string
 	for _, name := range []string{CPU, Memory} {
-		changed := slices.DeleteFunc(slices.Clone(st.Resources), func(r v1alpha1.SizedResource) bool {
+		changed := slices.DeleteFunc(slices.Clone(st.Resources), func(r v1beta1.SizedResource) bool {
 			return r.Resource != name || r.Requested.Cmp(r.Sized) == 0
 		})
 		if len(changed) == 0 {
 			continue
 		}
-		change := func(r v1alpha1.SizedResource) int64 {
+		change := func(r v1beta1.SizedResource) int64 {
 			return wholeAmount(r.Requested, name) - wholeAmount(r.Sized, name)
 		}
-		most := slices.MaxFunc(changed, func(a, b v1alpha1.SizedResource) int { return cmp.Compare(change(a), change(b)) })
+		most := slices.MaxFunc(changed, func(a, b v1beta1.SizedResource) int { return cmp.Compare(change(a), change(b)) })
 		parts = append(parts, fmt.Sprintf("%s %s→%s", name, amountWords(most.Requested, name), amountWords(most.Sized, name)))
 	}
 	said := strings.Join(parts, ", ")
-	if said != "" && st.Mode == v1alpha1.SizingRecommend {
+	if said != "" && st.Mode == v1beta1.SizingRecommend {
 		said = "(" + said + ")"
 	}
 	return said
@@ -175,12 +175,12 @@ func (h History) DescribeAccelerators() string {
 }
 
 // DescribeChange is the event about changed requests from one status to the next; empty for no change.
-func DescribeChange(before, after *v1alpha1.SizingStatus) string {
+func DescribeChange(before, after *v1beta1.SizingStatus) string {
 	if after == nil || after.Summary == "" || (before != nil && before.Summary == after.Summary) {
 		return ""
 	}
 	may := "request"
-	if after.Mode == v1alpha1.SizingRecommend {
+	if after.Mode == v1beta1.SizingRecommend {
 		may = "could request"
 	}
 	var changes []string

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Case is one thing that is wrong with an otherwise valid job.
@@ -48,26 +48,26 @@ type Update struct {
 
 // valid has a job of each kind that is accepted.
 var valid = map[string]string{
-	v1alpha1.ElasticTrainingJobKind: `{
-		"apiVersion": "tideline.io/v1alpha1", "kind": "ElasticTrainingJob",
+	v1beta1.ElasticTrainingJobKind: `{
+		"apiVersion": "tideline.io/v1beta1", "kind": "ElasticTrainingJob",
 		"metadata": {"name": "bad"},
 		"spec": {"minReplicas": 2, "maxReplicas": 4, "template": {"spec": {"containers": [{"name": "trainer", "image": "trainer"}]}}}
 	}`,
-	v1alpha1.MergeJobKind: `{
-		"apiVersion": "tideline.io/v1alpha1", "kind": "MergeJob",
+	v1beta1.MergeJobKind: `{
+		"apiVersion": "tideline.io/v1beta1", "kind": "MergeJob",
 		"metadata": {"name": "bad"},
 		"spec": {
 			"minReplicas": 2, "maxReplicas": 4, "template": {"spec": {"containers": [{"name": "merge", "image": "merge"}]}},
 			"store": {"type": "S3", "s3": {"bucket": "models", "credentialsRef": {"name": "model-store"}}}
 		}
 	}`,
-	v1alpha1.ResourceQuotaProfileKind: `{
-		"apiVersion": "tideline.io/v1alpha1", "kind": "ResourceQuotaProfile",
+	v1beta1.ResourceQuotaProfileKind: `{
+		"apiVersion": "tideline.io/v1beta1", "kind": "ResourceQuotaProfile",
 		"metadata": {"name": "bad"},
 		"spec": {"namespaceSelector": {"matchLabels": {"team": "bad"}}}
 	}`,
-	v1alpha1.CostReportKind: `{
-		"apiVersion": "tideline.io/v1alpha1", "kind": "CostReport",
+	v1beta1.CostReportKind: `{
+		"apiVersion": "tideline.io/v1beta1", "kind": "CostReport",
 		"metadata": {"name": "bad"},
 		"spec": {"priceListRef": {"name": "prices"}}
 	}`,
@@ -136,7 +136,7 @@ func refusal(kind, name string, causes []string) string {
 	if len(causes) > 1 {
 		said = "[" + said + "]"
 	}
-	return fmt.Sprintf("%s.%s %q is invalid: %s", kind, v1alpha1.GroupVersion.Group, name, said)
+	return fmt.Sprintf("%s.%s %q is invalid: %s", kind, v1beta1.GroupVersion.Group, name, said)
 }
 
 // Stalled is what the operator says of the job when it was created all the same.

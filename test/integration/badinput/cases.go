@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Cases returns every case of ElasticTrainingJob.
 func Cases() []Case {
-	return casesOf(v1alpha1.ElasticTrainingJobKind, common(), ranges(), workers(), reservedVariables(), numbers(), rendezvousConf(),
+	return casesOf(v1beta1.ElasticTrainingJobKind, common(), ranges(), workers(), reservedVariables(), numbers(), rendezvousConf(),
 		words(), names(), shapes(), pages(), policies(), formerNames())
 }
 

@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/crd"
 )
 
@@ -26,16 +26,16 @@ type kind struct {
 }
 
 var kinds = map[string]kind{
-	v1alpha1.ElasticTrainingJobKind: {
-		crd.ElasticTrainingJob, Cases(), Updates(), Accepted(), 140, func() any { return &v1alpha1.ElasticTrainingJob{} },
+	v1beta1.ElasticTrainingJobKind: {
+		crd.ElasticTrainingJob, Cases(), Updates(), Accepted(), 140, func() any { return &v1beta1.ElasticTrainingJob{} },
 	},
-	v1alpha1.MergeJobKind: {
-		crd.MergeJob, MergeCases(), MergeUpdates(), AcceptedByMerges(), 90, func() any { return &v1alpha1.MergeJob{} },
+	v1beta1.MergeJobKind: {
+		crd.MergeJob, MergeCases(), MergeUpdates(), AcceptedByMerges(), 90, func() any { return &v1beta1.MergeJob{} },
 	},
-	v1alpha1.ResourceQuotaProfileKind: {
-		crd.ResourceQuotaProfile, ProfileCases(), nil, nil, 80, func() any { return &v1alpha1.ResourceQuotaProfile{} },
+	v1beta1.ResourceQuotaProfileKind: {
+		crd.ResourceQuotaProfile, ProfileCases(), nil, nil, 80, func() any { return &v1beta1.ResourceQuotaProfile{} },
 	},
-	v1alpha1.CostReportKind: {crd.CostReport, ReportCases(), nil, nil, 40, func() any { return &v1alpha1.CostReport{} }},
+	v1beta1.CostReportKind: {crd.CostReport, ReportCases(), nil, nil, 40, func() any { return &v1beta1.CostReport{} }},
 }
 
 // Every rule of a schema has a case: whoever adds a rule adds the case in which it is seen.

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // MergeCases returns every case of MergeJob.
 func MergeCases() []Case {
-	return casesOf(v1alpha1.MergeJobKind, common(), merges(), schedules(), mergePods(), stores(), folders(), formerMergeNames())
+	return casesOf(v1beta1.MergeJobKind, common(), merges(), schedules(), mergePods(), stores(), folders(), formerMergeNames())
 }
 
 // merges are mistakes in what is merged, where, and how often it is tried.

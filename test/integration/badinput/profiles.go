@@ -5,12 +5,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // ProfileCases returns every case of ResourceQuotaProfile.
 func ProfileCases() []Case {
-	return casesOf(v1alpha1.ResourceQuotaProfileKind,
+	return casesOf(v1beta1.ResourceQuotaProfileKind,
 		profileNames(), selectors(), shares(), lists(), members(), caps(), order(), sizing(), reservations(), formerProfileNames())
 }
 

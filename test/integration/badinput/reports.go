@@ -4,12 +4,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // ReportCases returns every case of CostReport.
 func ReportCases() []Case {
-	return casesOf(v1alpha1.CostReportKind, reportNames(), due(), contents(), references(), mails(), formerReportNames())
+	return casesOf(v1beta1.CostReportKind, reportNames(), due(), contents(), references(), mails(), formerReportNames())
 }
 
 func reportNames() []Case {

@@ -1,6 +1,6 @@
 package badinput
 
-import "github.com/tideline-io/tideline/api/v1alpha1"
+import "github.com/tideline-io/tideline/api/v1beta1"
 
 // frozen is a field that may change while the job is suspended and stopped, and not while workers may run.
 type frozen struct {
@@ -73,7 +73,7 @@ func Updates() []Update {
 			changed("another "+field.name, setting(path, field.value), setting(path, field.other), f.says()),
 			changed(field.name+" removed", setting(path, field.value), setting(path, "null"), f.says()))
 	}
-	return updatesOf(v1alpha1.ElasticTrainingJobKind, updates)
+	return updatesOf(v1beta1.ElasticTrainingJobKind, updates)
 }
 
 // Accepted returns changes of ElasticTrainingJob that the same rules let pass: of a job that is suspended and stopped, and of
@@ -95,7 +95,7 @@ func Accepted() []Update {
 	for _, f := range frozenFields() {
 		accepted = append(accepted, changed(f.name+" of a suspended job, by "+f.change, setting("spec.suspend", "true"), f.change, ""))
 	}
-	return updatesOf(v1alpha1.ElasticTrainingJobKind, accepted)
+	return updatesOf(v1beta1.ElasticTrainingJobKind, accepted)
 }
 
 // MergeUpdates returns every case of a change of MergeJob that is refused.
@@ -123,12 +123,12 @@ func MergeUpdates() []Update {
 	} {
 		updates = append(updates, changed("another "+field[0], `{}`, setting("spec.store."+field[0], field[1]), store))
 	}
-	return updatesOf(v1alpha1.MergeJobKind, updates)
+	return updatesOf(v1beta1.MergeJobKind, updates)
 }
 
 // AcceptedByMerges returns changes of MergeJob that take effect with the next run, or mean the same.
 func AcceptedByMerges() []Update {
-	return updatesOf(v1alpha1.MergeJobKind, []Update{
+	return updatesOf(v1beta1.MergeJobKind, []Update{
 		changed("the model that is the default", `{}`, setting("spec.model", `"bad"`), ""),
 		changed("the model's default left out", setting("spec.model", `"bad"`), setting("spec.model", "null"), ""),
 		changed("another ServiceAccount", inPod("serviceAccountName", `"merger"`), inPod("serviceAccountName", `"mighty"`), ""),

@@ -19,7 +19,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 )
 
@@ -103,7 +103,7 @@ func (a admission) object(t *testing.T, from interface {
 func TestWordsOfCases(t *testing.T) {
 	for name, of := range kinds {
 		server := newAdmission(t, of)
-		operator, err := specvalidation.New(of.definition, v1alpha1.GroupVersion.Version)
+		operator, err := specvalidation.New(of.definition, v1beta1.GroupVersion.Version)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestWordsOfUpdates(t *testing.T) {
 
 // Fields that pods read may change once the operator says that no pod is left, and not because the spec says suspend.
 func TestFrozenFieldsWaitForTheStop(t *testing.T) {
-	server := newAdmission(t, kinds[v1alpha1.ElasticTrainingJobKind])
+	server := newAdmission(t, kinds[v1beta1.ElasticTrainingJobKind])
 	for status, stopped := range map[string]bool{
 		`{"phase":"Suspended","replicas":0}`: true, `{"phase":"Suspended","replicas":1}`: false,
 		`{"phase":"Running","replicas":0}`: false, `{"phase":"Pending","replicas":0}`: false, `{}`: true,
@@ -174,7 +174,7 @@ func TestFrozenFieldsWaitForTheStop(t *testing.T) {
 		for _, f := range frozenFields() {
 			t.Run(status+": "+f.name+" by "+f.change, func(t *testing.T) {
 				u := changed(f.name, `{"spec":{"suspend":true},"status":`+status+`}`, f.change, "")
-				u.Kind = v1alpha1.ElasticTrainingJobKind
+				u.Kind = v1beta1.ElasticTrainingJobKind
 				was := server.object(t, u)
 				patch := map[string]any{}
 				if err := json.Unmarshal([]byte(u.Patch), &patch); err != nil {
@@ -197,10 +197,10 @@ func TestFrozenFieldsWaitForTheStop(t *testing.T) {
 
 // The API server and Go write durations in different ways: what Go writes is accepted.
 func TestIntervalsAsGoWritesThem(t *testing.T) {
-	server := newAdmission(t, kinds[v1alpha1.MergeJobKind])
+	server := newAdmission(t, kinds[v1beta1.MergeJobKind])
 	for _, d := range []time.Duration{10 * time.Second, 90*time.Minute + time.Nanosecond, 10 * time.Hour, 8760 * time.Hour} {
 		o := server.object(t, Case{
-			Kind: v1alpha1.MergeJobKind, Patch: setting("spec.schedule.interval", strconv.Quote(d.String())),
+			Kind: v1beta1.MergeJobKind, Patch: setting("spec.schedule.interval", strconv.Quote(d.String())),
 		})
 		if said := server.says(t, o, nil); len(said) > 0 {
 			t.Errorf("an interval of %v is refused: %q", d, said)

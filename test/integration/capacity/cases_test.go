@@ -14,7 +14,7 @@ import (
 	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	capacitymodel "github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -34,7 +34,7 @@ type question struct {
 	// apart is how many of its pods have a shape of their own.
 	apart int32
 	// holder is a job whose surplus some of the bound pods are, in the eyes of the model alone.
-	holder  *v1alpha1.ElasticTrainingJob
+	holder  *v1beta1.ElasticTrainingJob
 	surplus []*corev1.Pod
 	// volume and claim are those that some gangs use. ruled is how many rules about other pods, or claims, the gang has.
 	volume *corev1.PersistentVolume
@@ -166,10 +166,10 @@ func (q *question) fillNode(namespace string, n *corev1.Node) {
 // lend makes a bound pod surplus in the eyes of the model.
 func (q *question) lend(p *corev1.Pod) {
 	if q.holder == nil {
-		q.holder = testutil.Job(q.name+"-s").In(p.Namespace).Range(1, 100).ShrinkBy(v1alpha1.ShrinkByOperator).Obj()
+		q.holder = testutil.Job(q.name+"-s").In(p.Namespace).Range(1, 100).ShrinkBy(v1beta1.ShrinkByOperator).Obj()
 		q.holder.UID = types.UID(q.holder.Name)
 		q.holder.Status.Queue = q.queue.Name
-		q.holder.Status.Attempt = &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 1, MaxReplicas: 100}
+		q.holder.Status.Attempt = &v1beta1.AttemptStatus{Number: 1, MinReplicas: 1, MaxReplicas: 100}
 	}
 	q.surplus = append(q.surplus, p)
 	p.Name = testutil.WorkerName(q.holder.Name, len(q.surplus))

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
@@ -395,7 +395,7 @@ type overlay struct {
 	client.Reader
 	groups []schedulingv1beta1.PodGroup
 	pods   []corev1.Pod
-	jobs   []v1alpha1.ElasticTrainingJob
+	jobs   []v1beta1.ElasticTrainingJob
 }
 
 // List adds the gangs to what is there.
@@ -406,7 +406,7 @@ func (o overlay) List(ctx context.Context, list client.ObjectList, opts ...clien
 	switch l := list.(type) {
 	case *corev1.PodList:
 		for i := range o.jobs {
-			controller := *metav1.NewControllerRef(&o.jobs[i], v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind))
+			controller := v1beta1.ControllerReference(&o.jobs[i], v1beta1.ElasticTrainingJobKind)
 			for at := range l.Items {
 				if _, is := rendezvous.WorkerIndex(o.jobs[i].Name, l.Items[at].Name); is {
 					l.Items[at].OwnerReferences = []metav1.OwnerReference{controller}
@@ -414,7 +414,7 @@ func (o overlay) List(ctx context.Context, list client.ObjectList, opts ...clien
 			}
 		}
 		l.Items = append(l.Items, o.pods...)
-	case *v1alpha1.ElasticTrainingJobList:
+	case *v1beta1.ElasticTrainingJobList:
 		l.Items = append(l.Items, o.jobs...)
 	case *schedulingv1beta1.PodGroupList:
 		l.Items = append(l.Items, o.groups...)

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
@@ -53,7 +53,7 @@ var _ = Describe("A job that creates only the surplus that fits", func() {
 		s.Submit(s.Job("runs"))
 		Eventually(s.Fetch("runs")).Should(testutil.Train(1), "one slot is taken")
 		s.Submit(s.Job("first").Range(8, 8))
-		Eventually(s.Fetch("first")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "a gang waits for eight slots")
+		Eventually(s.Fetch("first")).Should(testutil.Wait(v1beta1.ReasonUnschedulable), "a gang waits for eight slots")
 		s.Submit(s.Job("a").Range(2, 8).Fitting().Cooldown(0))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A starts")
 		Consistently(s.Workers("a")).WithTimeout(several).Should(HaveLen(2), "and does not grow")
@@ -64,7 +64,7 @@ var _ = Describe("A job that creates only the surplus that fits", func() {
 	It("grows past a gang that asks for more than there is", func() {
 		s := newScenario("fitting-impossible", 8)
 		s.Submit(s.Job("first").Range(9, 9))
-		Eventually(s.Fetch("first")).Should(testutil.Wait(v1alpha1.ReasonNeverFits), "a gang waits for nine of eight slots")
+		Eventually(s.Fetch("first")).Should(testutil.Wait(v1beta1.ReasonNeverFits), "a gang waits for nine of eight slots")
 		s.Submit(s.Job("a").Range(2, 8).Fitting().Cooldown(0))
 		Eventually(s.Fetch("a")).Should(testutil.Train(8), "A uses what nobody else can use")
 	})
@@ -73,7 +73,7 @@ var _ = Describe("A job that creates only the surplus that fits", func() {
 		s := newScenario("fitting-two", 9)
 		s.Submit(s.Job("a").Range(2, 8).Fitting().Cooldown(0), s.Job("b").Range(2, 8).Fitting().Cooldown(0))
 		for _, job := range []string{"a", "b"} {
-			Eventually(s.Fetch(job)).Should(testutil.HavePhase(v1alpha1.PhaseRunning), "%s starts", job)
+			Eventually(s.Fetch(job)).Should(testutil.HavePhase(v1beta1.PhaseRunning), "%s starts", job)
 		}
 		Eventually(func() (int, error) {
 			a, err := s.Workers("a", testutil.Running)()

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -31,7 +31,7 @@ var _ = Describe("Growth that pays", func() {
 		}
 		return steps
 	}
-	elasticity := func(s *testutil.Scenario, job string) *v1alpha1.ElasticityStatus {
+	elasticity := func(s *testutil.Scenario, job string) *v1beta1.ElasticityStatus {
 		return s.Read(job).Status.Elasticity
 	}
 

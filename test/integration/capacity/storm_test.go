@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
@@ -75,7 +75,7 @@ var _ = Describe("A storm of waiting gangs", func() {
 // places counts the different places that jobs of the namespace have.
 func places(s *testutil.Scenario) func() (int, error) {
 	return func() (int, error) {
-		list := &v1alpha1.ElasticTrainingJobList{}
+		list := &v1beta1.ElasticTrainingJobList{}
 		err := s.Client.List(s.Context(), list, client.InNamespace(s.Namespace))
 		seen := map[int32]bool{}
 		for _, j := range list.Items {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -17,7 +17,7 @@ import (
 func says(s *testutil.Scenario, job string, place int32, message string) {
 	GinkgoHelper()
 	Eventually(s.Fetch(job)).WithTimeout(90*time.Second).Should(And(
-		testutil.HavePhase(v1alpha1.PhasePending),
+		testutil.HavePhase(v1beta1.PhasePending),
 		HaveField("Status.Place", place),
 		HaveField("Status.Message", message),
 		WithTransform(scheduled, Equal("False: "+message)),
@@ -25,8 +25,8 @@ func says(s *testutil.Scenario, job string, place int32, message string) {
 }
 
 // scheduled is the condition of that name as "False: message".
-func scheduled(job *v1alpha1.ElasticTrainingJob) string {
-	c := testutil.Condition(job, v1alpha1.ConditionScheduled)
+func scheduled(job *v1beta1.ElasticTrainingJob) string {
+	c := testutil.Condition(job, v1beta1.ConditionScheduled)
 	return fmt.Sprintf("%s: %s", c.Status, c.Message)
 }
 
@@ -102,7 +102,7 @@ var _ = Describe("A waiting job says why", func() {
 		s := newScenario("why-configured", 2)
 		s.Submit(s.Job("a").Range(2, 2))
 		Eventually(s.Fetch("a")).Should(And(testutil.Train(2),
-			testutil.HaveCondition(v1alpha1.ConditionSchedulerConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured)),
+			testutil.HaveCondition(v1beta1.ConditionSchedulerConfigured, metav1.ConditionTrue, v1beta1.ReasonConfigured)),
 			"Volcano has all that Tideline needs")
 	})
 })

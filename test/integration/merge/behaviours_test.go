@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
@@ -28,7 +28,7 @@ var _ = Describe("the line of a pool", func() {
 		// Not before all of them are seen to be due.
 		p.Create(p.merge("early").Obj())
 		for i := range merges {
-			p.Create(p.merge(fmt.Sprintf("m%02d", i)).With(func(s *v1alpha1.MergeJobSpec) { s.Suspend = true }).Obj())
+			p.Create(p.merge(fmt.Sprintf("m%02d", i)).With(func(s *v1beta1.MergeJobSpec) { s.Suspend = true }).Obj())
 		}
 		Eventually(p.FetchMerge("early")).Should(haveSummary("Waiting (weight 62 < 100)"), "it is not due")
 		for i := range merges {
@@ -72,7 +72,7 @@ var _ = Describe("the line of a pool", func() {
 		Eventually(p.FetchMerge("first")).Should(haveSummary("Running (4/4)"))
 		p.finish(ctx, p.ReadMerge("first"))
 		Eventually(p.running("big")).Should(Equal(5), "there is room for the head now")
-		Eventually(p.FetchMerge("heavy")).Should(haveReason(v1alpha1.ReasonAsking), "the next head asks")
+		Eventually(p.FetchMerge("heavy")).Should(haveReason(v1beta1.ReasonAsking), "the next head asks")
 	})
 
 	It("sets a head aside whose claim of a volume is not there, and asks again when it is", suite.Long, func(ctx SpecContext) {
@@ -80,12 +80,12 @@ var _ = Describe("the line of a pool", func() {
 		p.Due("stuck", 90*time.Hour)
 		p.Due("second", 50*time.Hour)
 		p.Due("third", 40*time.Hour)
-		p.Create(p.merge("stuck").With(func(s *v1alpha1.MergeJobSpec) {
+		p.Create(p.merge("stuck").With(func(s *v1beta1.MergeJobSpec) {
 			s.Template.Spec.Volumes = []corev1.Volume{{Name: "model", VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "model"},
 			}}}
 		}).Obj())
-		Eventually(p.FetchMerge("stuck")).Should(haveReason(v1alpha1.ReasonAsking))
+		Eventually(p.FetchMerge("stuck")).Should(haveReason(v1beta1.ReasonAsking))
 		p.Create(p.merge("second").Obj(), p.merge("third").Obj())
 		// Whether it waits for its time or goes behind the others of the line depends on the nodes of other specs, which come and go.
 		Eventually(p.FetchMerge("stuck"), 2*time.Minute).Should(And(HaveField("Status.SetAside", Not(BeNil())),
@@ -108,17 +108,17 @@ var _ = Describe("the line of a pool", func() {
 		p.Due("huge", 90*time.Hour)
 		p.Due("fits", 12*time.Hour)
 		p.Create(p.merge("huge").Pods(5, 5).Obj())
-		Eventually(p.FetchMerge("huge")).Should(And(haveSummary("Waiting (never fits)"), haveReason(v1alpha1.ReasonNeverFits),
+		Eventually(p.FetchMerge("huge")).Should(And(haveSummary("Waiting (never fits)"), haveReason(v1beta1.ReasonNeverFits),
 			HaveField("Status.Message", ContainSubstring("short of 1 nvidia.com/gpu"))))
 		p.Create(p.merge("fits").Obj())
 		Eventually(p.running("fits")).Should(Equal(4))
 		p.AddNode(2)
-		Eventually(p.FetchMerge("huge")).Should(havePhase(v1alpha1.MergeQueued), "judged again when nodes came")
+		Eventually(p.FetchMerge("huge")).Should(havePhase(v1beta1.MergeQueued), "judged again when nodes came")
 		p.Due("larger", 80*time.Hour)
 		p.Create(p.merge("larger").Pods(9, 9).Obj())
-		Eventually(p.FetchMerge("larger")).Should(haveReason(v1alpha1.ReasonNeverFits))
+		Eventually(p.FetchMerge("larger")).Should(haveReason(v1beta1.ReasonNeverFits))
 		p.Patch(p.ReadMerge("larger"), `{"spec":{"minReplicas":2,"maxReplicas":2}}`)
-		Eventually(p.FetchMerge("larger")).Should(havePhase(v1alpha1.MergeQueued), "and when it asks for less")
+		Eventually(p.FetchMerge("larger")).Should(havePhase(v1beta1.MergeQueued), "and when it asks for less")
 	})
 })
 
@@ -152,10 +152,10 @@ var _ = Describe("the life of a merge", func() {
 		p := newPool("timeout", 4)
 		p.Due("a", 50*time.Hour)
 		p.Due("b", 40*time.Hour)
-		p.Create(p.merge("a").Backoff(600).With(func(s *v1alpha1.MergeJobSpec) { s.RunTimeoutSeconds = ptr.To[int32](2) }).Obj())
+		p.Create(p.merge("a").Backoff(600).With(func(s *v1beta1.MergeJobSpec) { s.RunTimeoutSeconds = ptr.To[int32](2) }).Obj())
 		Eventually(p.running("a")).Should(Equal(4))
 		p.Create(p.merge("b").Obj())
-		Eventually(p.FetchMerge("a")).Should(And(havePhase(v1alpha1.MergeTimedOut), haveReason(v1alpha1.ReasonBackoff),
+		Eventually(p.FetchMerge("a")).Should(And(havePhase(v1beta1.MergeTimedOut), haveReason(v1beta1.ReasonBackoff),
 			HaveField("Status.Message", ContainSubstring("runTimeoutSeconds (2s)"))))
 		Eventually(p.running("b")).Should(Equal(4))
 		Expect(p.EventsOf(p.ReadMerge("a").UID)).To(ContainElement(
@@ -168,7 +168,7 @@ var _ = Describe("the life of a merge", func() {
 		p.Create(p.merge("a").Backoff(2).Obj())
 		Eventually(p.FetchMerge("a")).Should(haveSummary("Running (4/4)"))
 		Expect(p.ExitMerge(ctx, "a")).To(Succeed())
-		Eventually(p.FetchMerge("a")).Should(And(havePhase(v1alpha1.MergeFailed),
+		Eventually(p.FetchMerge("a")).Should(And(havePhase(v1beta1.MergeFailed),
 			HaveField("Status.Message", ContainSubstring("there is no _SUCCESS in full/"))))
 		Eventually(p.FetchMerge("a")).Should(haveSummary("Running (4/4)"), "tried again after the back-off")
 		Expect(p.EndMerge(ctx, "a", `{"status":{"phase":"Failed","containerStatuses":[{"name":"merge","image":"i","imageID":"i",`+
@@ -181,7 +181,7 @@ var _ = Describe("the life of a merge", func() {
 		run := p.ReadMerge("a").Status.Run.ID
 		Expect(p.Put("a", "full/"+run+"/_SUCCESS")).To(Succeed())
 		Expect(p.ExitMerge(ctx, "a")).To(Succeed())
-		Eventually(p.FetchMerge("a")).Should(And(havePhase(v1alpha1.MergeFailed), HaveField("Status.Message",
+		Eventually(p.FetchMerge("a")).Should(And(havePhase(v1beta1.MergeFailed), HaveField("Status.Message",
 			ContainSubstring("contains only _SUCCESS"))), "a marker without a model")
 		Expect(p.ReadMerge("a").Status.LastFull.Name).To(Equal("base"))
 	})

@@ -7,13 +7,13 @@ import (
 
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
 // owned gives a merge to an owner.
-func owned(user string) func(*v1alpha1.MergeJobSpec) {
-	return func(s *v1alpha1.MergeJobSpec) { s.Owner = user }
+func owned(user string) func(*v1beta1.MergeJobSpec) {
+	return func(s *v1beta1.MergeJobSpec) { s.Owner = user }
 }
 
 var _ = Describe("T11: caps of a user", func() {
@@ -32,7 +32,7 @@ var _ = Describe("T11: caps of a user", func() {
 		p.Create(p.merge("second").With(owned("alice")).Pods(4, 4).Obj(),
 			p.merge("third").With(owned("alice")).Pool("beside").Pods(4, 8).Obj())
 		for _, name := range []string{"second", "third"} {
-			Eventually(p.FetchMerge(name)).Should(And(haveSummary("Queued (at a cap)"), haveReason(v1alpha1.ReasonQuotaExceeded),
+			Eventually(p.FetchMerge(name)).Should(And(haveSummary("Queued (at a cap)"), haveReason(v1beta1.ReasonQuotaExceeded),
 				HaveField("Status.Message", ContainSubstring("alice may hold at most 10 nvidia.com/gpu (profile authors). 7 "+
 					"nvidia.com/gpu in use, and the job asks for 4 nvidia.com/gpu."))))
 		}

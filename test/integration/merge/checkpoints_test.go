@@ -12,18 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
 // after is a schedule of so many increments alone.
-func after(n int32) *v1alpha1.MergeSchedule { return &v1alpha1.MergeSchedule{Increments: &n} }
+func after(n int32) *v1beta1.MergeSchedule { return &v1beta1.MergeSchedule{Increments: &n} }
 
 var _ = Describe("checkpoints", func() {
 	It("behaviour 9: a merge after every two checkpoints, over the last three", func(ctx SpecContext) {
 		p := newPool("window", 4)
 		p.Increments("a", 1, 1)
-		p.Create(p.merge("a").With(func(s *v1alpha1.MergeJobSpec) { s.Schedule, s.Window = after(2), ptr.To[int32](3) }).Obj())
+		p.Create(p.merge("a").With(func(s *v1beta1.MergeJobSpec) { s.Schedule, s.Window = after(2), ptr.To[int32](3) }).Obj())
 		Eventually(p.FetchMerge("a")).Should(haveSummary("Waiting (weight 50 < 100)"), "one of two, and no full model")
 		for _, step := range []struct {
 			first, last int
@@ -56,11 +56,11 @@ var _ = Describe("checkpoints", func() {
 	It("behaviour 10: a store in a volume that pods mount, and what its ConfigMap reports", func(ctx SpecContext) {
 		p := newPool("volume", 4)
 		p.Claim("models", "/tmp")
-		p.Create(p.merge("a").Backoff(1).With(func(s *v1alpha1.MergeJobSpec) {
+		p.Create(p.merge("a").Backoff(1).With(func(s *v1beta1.MergeJobSpec) {
 			s.Schedule = after(2)
-			s.Store = v1alpha1.ModelStore{Type: v1alpha1.StoreClaim, Claim: &v1alpha1.ClaimStore{Name: "models"}, Prefix: "a"}
+			s.Store = v1beta1.ModelStore{Type: v1beta1.StoreClaim, Claim: &v1beta1.ClaimStore{Name: "models"}, Prefix: "a"}
 		}).Obj())
-		missing := And(haveReason(v1alpha1.ReasonReportMissing), haveCondition(v1alpha1.ConditionStoreUnavailable))
+		missing := And(haveReason(v1beta1.ReasonReportMissing), haveCondition(v1beta1.ConditionStoreUnavailable))
 		Eventually(p.FetchMerge("a")).Should(And(missing, HaveField("Status.Message", ContainSubstring("does not exist"))))
 		report := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "a-merge-store"},
@@ -71,8 +71,8 @@ var _ = Describe("checkpoints", func() {
 		Eventually(p.FetchMerge("a"), 2*time.Minute).Should(And(missing,
 			HaveField("Status.Message", ContainSubstring("is not labelled for this merge"))), "whoever labels it wants it read")
 		p.Patch(report, `{"metadata":{"labels":{"tideline.io/job":"a"}},"data":{"increments":"step-1 this morning\n"}}`)
-		Eventually(p.FetchMerge("a")).Should(And(haveReason(v1alpha1.ReasonReportInvalid),
-			haveCondition(v1alpha1.ConditionStoreUnavailable), HaveField("Status.Message", ContainSubstring("line 1 of increments"))))
+		Eventually(p.FetchMerge("a")).Should(And(haveReason(v1beta1.ReasonReportInvalid),
+			haveCondition(v1beta1.ConditionStoreUnavailable), HaveField("Status.Message", ContainSubstring("line 1 of increments"))))
 
 		write := func(key string, lines ...string) {
 			p.Patch(report, fmt.Sprintf(`{"data":{%q:%q}}`, key, strings.Join(lines, "\n")))
@@ -93,7 +93,7 @@ var _ = Describe("checkpoints", func() {
 
 		Expect(p.ExitMerge(ctx, "a")).To(Succeed())
 		Eventually(p.FetchMerge("a")).Should(HaveField("Status.History", ContainElement(And(
-			HaveField("Outcome", v1alpha1.OutcomeFailed),
+			HaveField("Outcome", v1beta1.OutcomeFailed),
 			HaveField("Message", ContainSubstring("ConfigMap a-merge-store does not list"))))),
 			"programs that end without a report have failed")
 		Eventually(p.FetchMerge("a")).Should(haveSummary("Running (4/4)"))

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -29,14 +29,14 @@ var _ = Describe("a drain", func() {
 
 		first := p.nodeOf(0)
 		Eventually(p.drain(first)).Should(BeEmpty(), "the drain ends")
-		Eventually(p.FetchMerge("a")).Should(And(havePhase(v1alpha1.MergeRunning), HaveField("Status.Run.Attempt", int32(2))),
+		Eventually(p.FetchMerge("a")).Should(And(havePhase(v1beta1.MergeRunning), HaveField("Status.Run.Attempt", int32(2))),
 			"the merge goes on elsewhere")
 		Eventually(p.running("a")).Should(Equal(3), "with the surplus that fits there")
 
 		p.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: first}}, `{"spec":{"unschedulable":false}}`)
 		Eventually(p.running("a")).Should(Equal(6), "and grows back")
 		p.Delete(some)
-		p.protect("core", map[string]string{v1alpha1.LabelPart: v1alpha1.PartCore},
+		p.protect("core", map[string]string{v1beta1.LabelPart: v1beta1.PartCore},
 			policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromString("100%"))})
 		Eventually(p.FetchBudget("core")).Should(And(HaveField("Status.ExpectedPods", int32(2)),
 			HaveField("Status.CurrentHealthy", int32(2)), HaveField("Status.DisruptionsAllowed", BeZero())),
@@ -55,7 +55,7 @@ func (p *pool) protect(
 	name string, labels map[string]string, spec policyv1.PodDisruptionBudgetSpec,
 ) *policyv1.PodDisruptionBudget {
 	GinkgoHelper()
-	spec.Selector = metav1.AddLabelToSelector(&metav1.LabelSelector{MatchLabels: labels}, v1alpha1.LabelMerge, "a")
+	spec.Selector = metav1.AddLabelToSelector(&metav1.LabelSelector{MatchLabels: labels}, v1beta1.LabelMerge, "a")
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}, Spec: spec}
 	p.Create(b)
 	return b

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -46,7 +46,7 @@ func (p *pool) run(ctx context.Context) {
 	wait.Go(func() {
 		defer GinkgoRecover()
 		for ctx.Err() == nil {
-			merges := &v1alpha1.MergeJobList{}
+			merges := &v1beta1.MergeJobList{}
 			if err := p.Client.List(ctx, merges, client.InNamespace(p.Namespace)); err == nil {
 				for i := range merges.Items {
 					p.finish(ctx, &merges.Items[i])
@@ -61,7 +61,7 @@ func (p *pool) run(ctx context.Context) {
 	DeferCleanup(wait.Wait)
 }
 
-func (p *pool) finish(ctx context.Context, job *v1alpha1.MergeJob) {
+func (p *pool) finish(ctx context.Context, job *v1beta1.MergeJob) {
 	if run := job.Status.Run; run == nil || run.RunTime == nil || run.Outcome != "" {
 		return
 	}
@@ -171,13 +171,13 @@ func haveSummary(words string) OmegaMatcher { return HaveField("Status.Summary",
 // havePosition matches a merge with that place in the line.
 func havePosition(n int32) OmegaMatcher { return HaveField("Status.Position", HaveValue(Equal(n))) }
 
-func havePhase(phase v1alpha1.MergePhase) OmegaMatcher { return HaveField("Status.Phase", phase) }
+func havePhase(phase v1beta1.MergePhase) OmegaMatcher { return HaveField("Status.Phase", phase) }
 
 func haveReason(reason string) OmegaMatcher { return HaveField("Status.Reason", reason) }
 
 // haveMerged matches a merge that has merged at least once.
 func haveMerged() OmegaMatcher {
-	return HaveField("Status.History", ContainElement(HaveField("Outcome", v1alpha1.OutcomeMerged)))
+	return HaveField("Status.History", ContainElement(HaveField("Outcome", v1beta1.OutcomeMerged)))
 }
 
 // haveCondition matches a merge with a condition that is True.

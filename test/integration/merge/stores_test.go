@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
@@ -31,22 +31,22 @@ var _ = Describe("stores", func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "wrong"},
 			StringData: map[string]string{"AWS_ACCESS_KEY_ID": given.Store.AccessKey, "AWS_SECRET_ACCESS_KEY": "not-the-key"},
 		})
-		bad := func(name string, change func(*v1alpha1.ModelStore)) {
+		bad := func(name string, change func(*v1beta1.ModelStore)) {
 			p.Due(name, 90*time.Hour)
-			p.Create(p.merge(name).With(func(s *v1alpha1.MergeJobSpec) { change(&s.Store) }).Obj())
+			p.Create(p.merge(name).With(func(s *v1beta1.MergeJobSpec) { change(&s.Store) }).Obj())
 		}
-		bad("wrong", func(s *v1alpha1.ModelStore) { s.S3.CredentialsRef.Name = "wrong" })
-		bad("none", func(s *v1alpha1.ModelStore) { s.S3.CredentialsRef.Name = "nobodys" })
-		bad("elsewhere", func(s *v1alpha1.ModelStore) { s.S3.Endpoint = "http://169.254.169.254" })
-		bad("bucket", func(s *v1alpha1.ModelStore) { s.S3.Bucket = "not-there" })
+		bad("wrong", func(s *v1beta1.ModelStore) { s.S3.CredentialsRef.Name = "wrong" })
+		bad("none", func(s *v1beta1.ModelStore) { s.S3.CredentialsRef.Name = "nobodys" })
+		bad("elsewhere", func(s *v1beta1.ModelStore) { s.S3.Endpoint = "http://169.254.169.254" })
+		bad("bucket", func(s *v1beta1.ModelStore) { s.S3.Bucket = "not-there" })
 		p.Create(p.merge("good").Obj())
 		for name, reason := range map[string]string{
-			"wrong": v1alpha1.ReasonStoreForbidden, "none": v1alpha1.ReasonCredentialsMissing,
-			"elsewhere": v1alpha1.ReasonStoreNotAllowed, "bucket": v1alpha1.ReasonBucketNotFound,
+			"wrong": v1beta1.ReasonStoreForbidden, "none": v1beta1.ReasonCredentialsMissing,
+			"elsewhere": v1beta1.ReasonStoreNotAllowed, "bucket": v1beta1.ReasonBucketNotFound,
 		} {
 			Eventually(p.FetchMerge(name)).Should(And(haveReason(reason), haveSummary("Waiting (store unavailable)")), name)
 			job := p.ReadMerge(name)
-			Expect(meta.IsStatusConditionTrue(job.Status.Conditions, v1alpha1.ConditionStoreUnavailable)).To(BeTrue(), name)
+			Expect(meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionStoreUnavailable)).To(BeTrue(), name)
 			Expect(job.Status.Message).NotTo(ContainSubstring("not-the-key"))
 		}
 		Eventually(p.running("good")).Should(Equal(4), "the line goes on")
@@ -60,12 +60,12 @@ var _ = Describe("stores", func() {
 		p.Create(p.merge("busy").Obj())
 		Eventually(p.running("busy")).Should(Equal(4))
 		down := serve(given.Outage, strings.TrimPrefix(given.Store.Endpoint, "http://"))
-		p.Create(p.merge("a").With(func(s *v1alpha1.MergeJobSpec) {
+		p.Create(p.merge("a").With(func(s *v1beta1.MergeJobSpec) {
 			s.Store.S3.Endpoint, s.Suspend = "http://"+given.Outage, true
 		}).Obj())
 		Eventually(p.FetchMerge("a")).Should(HaveField("Status.Weight", Not(BeNil())), "its store was read")
 		down()
-		Eventually(p.FetchMerge("a"), 90*time.Second).Should(haveCondition(v1alpha1.ConditionStoreUnavailable), "and is gone")
+		Eventually(p.FetchMerge("a"), 90*time.Second).Should(haveCondition(v1beta1.ConditionStoreUnavailable), "and is gone")
 		p.Patch(p.ReadMerge("a"), `{"spec":{"suspend":false}}`)
 		p.Create(p.merge("b").Obj())
 		Eventually(p.FetchMerge("a")).Should(And(HaveField("Status.Summary", HavePrefix("Queued (")),
@@ -87,7 +87,7 @@ var _ = Describe("stores", func() {
 		for i := 2; i <= 100_000; i++ {
 			Expect(os.WriteFile(filepath.Join(folder, fmt.Sprintf("%06d", i)), nil, 0o600)).To(Succeed())
 		}
-		p.Create(p.merge("a").With(func(s *v1alpha1.MergeJobSpec) { s.Weight.PerIncrement = 1 }).Obj())
+		p.Create(p.merge("a").With(func(s *v1beta1.MergeJobSpec) { s.Weight.PerIncrement = 1 }).Obj())
 		Eventually(p.FetchMerge("a"), 4*time.Minute).Should(And(haveSummary("Running (4/4)"),
 			HaveField("Status.Increments", int32(10_000)),
 			HaveField("Status.Run.Increments", int32(5000)), HaveField("Status.Run.LastIncrement", "005000")))
@@ -103,8 +103,8 @@ var _ = Describe("stores", func() {
 		p := newPool("restart", 4)
 		p.Due("a", -5*time.Hour) // five hours in the future
 		p.Date("a", "inc/000003", time.Now().Add(6*time.Hour))
-		p.Create(p.merge("a").With(func(s *v1alpha1.MergeJobSpec) { s.Schedule.Interval.Duration = 10 * time.Second }).Obj())
-		Eventually(p.FetchMerge("a")).Should(haveReason(v1alpha1.ReasonNotDue))
+		p.Create(p.merge("a").With(func(s *v1beta1.MergeJobSpec) { s.Schedule.Interval.Duration = 10 * time.Second }).Obj())
+		Eventually(p.FetchMerge("a")).Should(haveReason(v1beta1.ReasonNotDue))
 		Eventually(p.running("a")).Should(Equal(4), "its age counts from when it was seen")
 	})
 })

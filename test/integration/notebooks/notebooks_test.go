@@ -11,7 +11,7 @@ import (
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -42,12 +42,12 @@ var _ = Describe("An idle notebook", Ordered, func() {
 
 	It("is named, and not stopped by an operator that may not", func() {
 		Eventually(conditions(f.ads, "ads")).WithTimeout(soon).Should(And(
-			says(v1alpha1.ConditionAcceleratorsIdle, metav1.ConditionTrue, v1alpha1.ReasonNotInUse,
+			says(v1beta1.ConditionAcceleratorsIdle, metav1.ConditionTrue, v1beta1.ReasonNotInUse,
 				"StatefulSet "+f.ads.Namespace+"/idle of alice (2 for "),
-			says(v1alpha1.ConditionIdleNotebooksStopped, metav1.ConditionFalse, v1alpha1.ReasonStoppingForbidden,
+			says(v1beta1.ConditionIdleNotebooksStopped, metav1.ConditionFalse, v1beta1.ReasonStoppingForbidden,
 				"kubectl apply -f config/components/notebook-culling/role.yaml")))
 		Eventually(conditions(f.web, "web")).WithTimeout(soon).Should(
-			says(v1alpha1.ConditionAcceleratorsIdle, metav1.ConditionTrue, v1alpha1.ReasonNotInUse, f.web.Namespace+"/idle of dave"))
+			says(v1beta1.ConditionAcceleratorsIdle, metav1.ConditionTrue, v1beta1.ReasonNotInUse, f.web.Namespace+"/idle of dave"))
 		Expect(annotations(f.ads, "idle")()).NotTo(HaveKey(stopped))
 	})
 
@@ -69,12 +69,12 @@ var _ = Describe("An idle notebook", Ordered, func() {
 		Eventually(bound(f.ads, "waiting")).Should(BeTrue(), "its GPUs are free, and another pod has them")
 		Expect(bound(f.ads, "idle-0")()).To(BeFalse())
 		again := "kubectl annotate -n " + f.ads.Namespace + " notebooks.kubeflow.org idle " + stopped + "-"
-		told := ContainElement(And(HavePrefix(v1alpha1.EventIdleNotebookStopped+": Stopped Notebook "+f.ads.Namespace+
+		told := ContainElement(And(HavePrefix(v1beta1.EventIdleNotebookStopped+": Stopped Notebook "+f.ads.Namespace+
 			"/idle of alice: its accelerators (2) were not in use for "), ContainSubstring(again)))
 		Eventually(func() ([]string, error) { return f.ads.EventsOf(read(f.ads, "idle").GetUID()) }).Should(told, "its user is told")
-		Eventually(conditions(f.ads, "ads")).Should(says(v1alpha1.ConditionIdleNotebooksStopped, metav1.ConditionTrue,
-			v1alpha1.ReasonStoppingIdle, f.ads.Namespace+"/idle of alice at ", again))
-		p := &v1alpha1.ResourceQuotaProfile{}
+		Eventually(conditions(f.ads, "ads")).Should(says(v1beta1.ConditionIdleNotebooksStopped, metav1.ConditionTrue,
+			v1beta1.ReasonStoppingIdle, f.ads.Namespace+"/idle of alice at ", again))
+		p := &v1beta1.ResourceQuotaProfile{}
 		Expect(f.Client.Get(ctx, client.ObjectKey{Name: "ads"}, p)).To(Succeed())
 		Expect(p.Status.StoppedNotebooks).To(ConsistOf(And(HaveField("Name", "idle"), HaveField("User", "alice"),
 			HaveField("Held", "2"), HaveField("IdleHours", BeNumerically(">=", 26)))))

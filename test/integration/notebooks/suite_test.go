@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/notebookcontroller"
@@ -58,7 +58,7 @@ func begin(ctx context.Context) *fixture {
 	Expect(in.Install(ctx)).To(Succeed(), "Tideline is installed")
 	Expect(notebookcontroller.Start(ctx, in.Cluster)).To(Succeed(), "Kubeflow's controller runs")
 	f := &fixture{Installation: in, ads: in.NewScenario(GinkgoT(), "ads", 6), web: in.NewScenario(GinkgoT(), "web", 1)}
-	f.ads.Create(testutil.Profile("ads").With(func(spec *v1alpha1.ResourceQuotaProfileSpec) {
+	f.ads.Create(testutil.Profile("ads").With(func(spec *v1beta1.ResourceQuotaProfileSpec) {
 		spec.StopIdleAfter = &metav1.Duration{Duration: 26 * time.Hour}
 	}).Obj(), testutil.Profile("web").Obj())
 	f.ads.Join("ads")
@@ -191,7 +191,7 @@ func annotations(s *testutil.Scenario, name string) func() (map[string]string, e
 // conditions are those of a profile.
 func conditions(s *testutil.Scenario, profile string) func() ([]metav1.Condition, error) {
 	return func() ([]metav1.Condition, error) {
-		p := &v1alpha1.ResourceQuotaProfile{}
+		p := &v1beta1.ResourceQuotaProfile{}
 		err := s.Client.Get(s.Context(), client.ObjectKey{Name: profile}, p)
 		return p.Status.Conditions, err
 	}

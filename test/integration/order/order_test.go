@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/test/cluster"
@@ -27,7 +27,7 @@ import (
 
 // On a cluster of its own, because who used how much is in the ledger before its operator starts. It has two GPUs.
 var _ = Describe("Order", Ordered, func() {
-	const waits = v1alpha1.ReasonQuotaExceeded
+	const waits = v1beta1.ReasonQuotaExceeded
 	// first matches a training that waits after no other: by the order that holds when its message is written.
 	first := HaveField("Status.Message", Not(ContainSubstring(", after ")))
 	var in *testutil.Installation
@@ -49,14 +49,14 @@ var _ = Describe("Order", Ordered, func() {
 	})
 	// begin makes a team with an order, without cap and capability, in which ivy is an intern and sam a senior, and a training
 	// that holds both GPUs.
-	begin := func(name string, order v1alpha1.ProfileOrder) team {
+	begin := func(name string, order v1beta1.ProfileOrder) team {
 		GinkgoHelper()
 		s := in.NewScenario(GinkgoT(), name)
-		s.Create(testutil.Profile(name).With(func(spec *v1alpha1.ResourceQuotaProfileSpec) {
+		s.Create(testutil.Profile(name).With(func(spec *v1beta1.ResourceQuotaProfileSpec) {
 			spec.Order = &order
-			spec.Members = []v1alpha1.ProfileMember{
-				{Kind: v1alpha1.MemberUser, Name: "ivy", Standing: v1alpha1.StandingIntern},
-				{Kind: v1alpha1.MemberUser, Name: "sam", Standing: v1alpha1.StandingSenior},
+			spec.Members = []v1beta1.ProfileMember{
+				{Kind: v1beta1.MemberUser, Name: "ivy", Standing: v1beta1.StandingIntern},
+				{Kind: v1beta1.MemberUser, Name: "sam", Standing: v1beta1.StandingSenior},
 			}
 		}).Obj())
 		s.Join(name)
@@ -67,7 +67,7 @@ var _ = Describe("Order", Ordered, func() {
 	}
 
 	It("behaviour 18a: of two GPUs that become free a senior's newer training goes before an intern's older", func() {
-		ads := begin("ads", v1alpha1.ProfileOrder{})
+		ads := begin("ads", v1beta1.ProfileOrder{})
 		ads.Submit(ads.job("intern", 2, 2).Owner("ivy"))
 		Eventually(ads.Fetch("intern")).Should(testutil.Wait(waits))
 		Expect(ads.Pods("intern")).To(BeEmpty(), "there is no gang that Volcano would place")
@@ -82,7 +82,7 @@ var _ = Describe("Order", Ordered, func() {
 	})
 
 	It("behaviour 18b: of two users of one standing the one who used much goes behind", func() {
-		fair := begin("fair", v1alpha1.ProfileOrder{})
+		fair := begin("fair", v1beta1.ProfileOrder{})
 		fair.Submit(fair.job("older", 2, 2).Owner("much"))
 		Eventually(fair.Fetch("older")).Should(testutil.Wait(waits))
 		fair.Submit(fair.job("newer", 2, 2).Owner("little"))
@@ -97,7 +97,7 @@ var _ = Describe("Order", Ordered, func() {
 
 	It("behaviour 18c: an intern's training runs within its bound, although seniors' keep coming", func() {
 		const ageing = 10 * time.Second
-		aged := begin("aged", v1alpha1.ProfileOrder{Ageing: &metav1.Duration{Duration: ageing}})
+		aged := begin("aged", v1beta1.ProfileOrder{Ageing: &metav1.Duration{Duration: ageing}})
 		aged.Submit(aged.job("intern", 2, 2).Owner("ivy"))
 		Eventually(aged.Fetch("intern")).Should(testutil.Wait(waits))
 		began, running, passed := time.Now(), "running", 0
@@ -118,16 +118,16 @@ var _ = Describe("Order", Ordered, func() {
 	})
 
 	// limited makes a team with caps, whose jobs ask for one GPU.
-	limited := func(name string, caps v1alpha1.ProfileCaps) team {
+	limited := func(name string, caps v1beta1.ProfileCaps) team {
 		GinkgoHelper()
 		s := in.NewScenario(GinkgoT(), name)
-		s.Create(testutil.Profile(name).With(func(spec *v1alpha1.ResourceQuotaProfileSpec) { spec.Caps = &caps }).Obj())
+		s.Create(testutil.Profile(name).With(func(spec *v1beta1.ResourceQuotaProfileSpec) { spec.Caps = &caps }).Obj())
 		s.Join(name)
 		return team{s}
 	}
 
 	It("behaviour 5: a user who has used up a budget waits, and others train", func() {
-		budget := limited("budget", v1alpha1.ProfileCaps{AcceleratorHours: []v1alpha1.HourCap{{
+		budget := limited("budget", v1beta1.ProfileCaps{AcceleratorHours: []v1beta1.HourCap{{
 			Window: metav1.Duration{Duration: 168 * time.Hour}, PerUser: 50,
 		}}})
 		budget.Submit(budget.job("over", 1, 1).Owner("much"))
@@ -146,13 +146,13 @@ var _ = Describe("Order", Ordered, func() {
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"nvidia.com/gpu.product":"A100"}}}`))
 			Expect(in.Client.Patch(ctx, &nodes.Items[i], patch)).To(Succeed())
 		}
-		model := limited("model", v1alpha1.ProfileCaps{PerUser: []v1alpha1.ResourceCap{
+		model := limited("model", v1beta1.ProfileCaps{PerUser: []v1beta1.ResourceCap{
 			{Resource: string(testutil.GPUResource), Model: "A100", Max: resource.MustParse("1")},
 			{Resource: string(testutil.GPUResource), Model: "H100", Max: resource.MustParse("0")},
 		}})
 		on := func(name string) *testutil.JobBuilder {
-			return model.job(name, 1, 1).Owner("amy").With(func(j *v1alpha1.ElasticTrainingJob) {
-				j.Spec.Accelerator = &v1alpha1.Accelerator{Models: []string{"A100"}}
+			return model.job(name, 1, 1).Owner("amy").With(func(j *v1beta1.ElasticTrainingJob) {
+				j.Spec.Accelerator = &v1beta1.Accelerator{Models: []string{"A100"}}
 			})
 		}
 		model.Submit(on("first"))
@@ -165,7 +165,7 @@ var _ = Describe("Order", Ordered, func() {
 	})
 
 	It("behaviour 5: a cap on pods counts pods", func() {
-		pods := limited("pods", v1alpha1.ProfileCaps{PerUser: []v1alpha1.ResourceCap{{
+		pods := limited("pods", v1beta1.ProfileCaps{PerUser: []v1beta1.ResourceCap{{
 			Resource: string(corev1.ResourcePods), Max: resource.MustParse("1"),
 		}}})
 		pods.Submit(pods.job("first", 1, 1).Owner("amy"))
@@ -178,10 +178,10 @@ var _ = Describe("Order", Ordered, func() {
 	})
 
 	It("ends a training that has run for as long as its tier allows", func() {
-		short := limited("short", v1alpha1.ProfileCaps{})
+		short := limited("short", v1beta1.ProfileCaps{})
 		short.Submit(short.job("long", 1, 1).Tier("short").Owner("amy"))
 		Eventually(short.Fetch("long")).Should(testutil.Train(1))
-		Eventually(short.Fetch("long")).Should(And(HaveField("Status.Phase", v1alpha1.PhaseFailed),
+		Eventually(short.Fetch("long")).Should(And(HaveField("Status.Phase", v1beta1.PhaseFailed),
 			HaveField("Status.Message", ContainSubstring("as long as tier short allows"))))
 	})
 })

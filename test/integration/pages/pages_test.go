@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/training/pages"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -19,9 +19,9 @@ import (
 
 var _ = Describe("Pages of a training", Ordered, Serial, func() {
 	var s *testutil.Scenario
-	board := func(job *v1alpha1.ElasticTrainingJob) {
+	board := func(job *v1beta1.ElasticTrainingJob) {
 		job.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "prof", ContainerPort: 9012}}
-		job.Spec.Pages = []v1alpha1.JobPage{{Name: "board", Port: 6006}, {Name: "profiler", PortName: "prof"}}
+		job.Spec.Pages = []v1beta1.JobPage{{Name: "board", Port: 6006}, {Name: "profiler", PortName: "prof"}}
 	}
 	// routed is the reason of condition PagesRouted; empty without one.
 	routed := func(job string) func() (string, error) {
@@ -30,7 +30,7 @@ var _ = Describe("Pages of a training", Ordered, Serial, func() {
 			if err != nil {
 				return "", err
 			}
-			if c := meta.FindStatusCondition(j.Status.Conditions, v1alpha1.ConditionPagesRouted); c != nil {
+			if c := meta.FindStatusCondition(j.Status.Conditions, v1beta1.ConditionPagesRouted); c != nil {
 				return c.Reason, nil
 			}
 			return "", nil
@@ -46,7 +46,7 @@ var _ = Describe("Pages of a training", Ordered, Serial, func() {
 			if err := s.Client.List(s.Context(), list, client.InNamespace(s.Namespace)); err != nil {
 				return nil, err
 			}
-			err := s.Client.List(s.Context(), services, client.InNamespace(s.Namespace), client.HasLabels{v1alpha1.LabelPages})
+			err := s.Client.List(s.Context(), services, client.InNamespace(s.Namespace), client.HasLabels{v1beta1.LabelPages})
 			var names []string
 			for i := range list.Items {
 				names = append(names, kind+" "+list.Items[i].GetName())
@@ -87,7 +87,7 @@ var _ = Describe("Pages of a training", Ordered, Serial, func() {
 	It("are reached by an Ingress that leads to worker 0, and follow it", func() {
 		s.Submit(s.Job("a").Range(2, 2).With(board), s.Job("none").Range(1, 1))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2))
-		Eventually(routed("a")).Should(Equal(v1alpha1.ReasonRouted))
+		Eventually(routed("a")).Should(Equal(v1beta1.ReasonRouted))
 		Expect(urls("a")).To(Equal([]string{
 			"https://pages.example.com/" + s.Namespace + "/a/board/", "https://pages.example.com/" + s.Namespace + "/a/profiler/",
 		}))
@@ -126,7 +126,7 @@ var _ = Describe("Pages of a training", Ordered, Serial, func() {
 			}})
 		s.Submit(s.Job("b").Range(1, 1).GPUs(0).With(board), s.Job("c").Range(1, 1).GPUs(0).With(board))
 		for _, job := range []string{"b", "c"} {
-			Eventually(routed(job)).Should(Equal(v1alpha1.ReasonNameTaken), "the job says so")
+			Eventually(routed(job)).Should(Equal(v1beta1.ReasonNameTaken), "the job says so")
 			Eventually(s.Fetch(job)).Should(testutil.Train(1), "and trains")
 			Expect(urls(job)).To(BeEmpty())
 			s.DeleteJob(job)
@@ -141,17 +141,17 @@ var _ = Describe("Pages of a training", Ordered, Serial, func() {
 		Eventually(there("Ingress")).Should(BeEmpty())
 		Eventually(func() []string { return urls("a") }).Should(BeEmpty())
 		s.Patch(s.Read("a"), `{"spec":{"suspend":false}}`)
-		Eventually(routed("a")).Should(Equal(v1alpha1.ReasonRouted))
+		Eventually(routed("a")).Should(Equal(v1beta1.ReasonRouted))
 		Expect(there("Ingress")()).To(ConsistOf("Ingress a-pages", "Service a-pages"))
 	})
 
 	It("wait for the Gateway API without harm, and are reached by an HTTPRoute once it is installed", func(ctx SpecContext) {
 		restart(ctx, byGateway)
-		Eventually(routed("a")).Should(Equal(v1alpha1.ReasonGatewayAPIMissing), "the operator runs, and the job says what is missing")
+		Eventually(routed("a")).Should(Equal(v1beta1.ReasonGatewayAPIMissing), "the operator runs, and the job says what is missing")
 		Expect(there("Ingress")()).To(BeEmpty(), "what led there before is gone")
 		Eventually(s.Fetch("a")).Should(testutil.Train(2))
 		installGatewayAPI(s)
-		Eventually(routed("a")).Should(Equal(v1alpha1.ReasonRouted), "by itself")
+		Eventually(routed("a")).Should(Equal(v1beta1.ReasonRouted), "by itself")
 		route := &unstructured.Unstructured{}
 		route.SetGroupVersionKind(pages.HTTPRouteKind)
 		Expect(s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: "a-pages"}, route)).To(Succeed())
@@ -169,9 +169,9 @@ var _ = Describe("Pages of a training", Ordered, Serial, func() {
 
 	It("are not reached where nothing is configured", func(ctx SpecContext) {
 		s.Submit(s.Job("d").Range(1, 1).With(board))
-		Eventually(routed("d")).Should(Equal(v1alpha1.ReasonRouted))
+		Eventually(routed("d")).Should(Equal(v1beta1.ReasonRouted))
 		restart(ctx, config.DefaultPages())
-		Eventually(routed("d")).Should(Equal(v1alpha1.ReasonPagesNotConfigured), "the job says so")
+		Eventually(routed("d")).Should(Equal(v1beta1.ReasonPagesNotConfigured), "the job says so")
 		Expect(there("HTTPRoute")()).To(BeEmpty(), "and whoever turns pages off has them gone")
 		Expect(urls("d")).To(BeEmpty())
 		Eventually(s.Fetch("d")).Should(testutil.Train(1))

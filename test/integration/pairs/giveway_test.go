@@ -12,7 +12,7 @@ import (
 	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -33,8 +33,8 @@ func begin(pair testutil.Evicting, s *testutil.Scenario, a *testutil.JobBuilder)
 	GinkgoHelper()
 	s.Submit(a.Range(2, 8))
 	Eventually(s.Fetch("a")).Should(testutil.Train(8), "A fills the eight slots")
-	Expect(s.Read("a")).To(testutil.HaveCondition(v1alpha1.ConditionSchedulerConfigured, metav1.ConditionTrue,
-		v1alpha1.ReasonConfigured), "%s let surplus give way", pair.Name)
+	Expect(s.Read("a")).To(testutil.HaveCondition(v1beta1.ConditionSchedulerConfigured, metav1.ConditionTrue,
+		v1beta1.ReasonConfigured), "%s let surplus give way", pair.Name)
 	return giveWay{pair, s, s.UIDs("a")}
 }
 
@@ -46,7 +46,7 @@ func (w giveWay) gaveWay(need int) {
 	if w.pair == testutil.ByGang {
 		left = 6
 	}
-	Eventually(w.a.Fetch("a")).Should(And(testutil.Train(8-left), testutil.HaveReason(v1alpha1.ReasonCoolingDown)),
+	Eventually(w.a.Fetch("a")).Should(And(testutil.Train(8-left), testutil.HaveReason(v1beta1.ReasonCoolingDown)),
 		"A gave way with %d workers", left)
 	a := w.a.Read("a")
 	Expect(a).To(testutil.HaveRestarts(0), "giving way is no failure")
@@ -106,7 +106,7 @@ func giveWays(pair testutil.Evicting) {
 		Eventually(s.Fetch("b")).Should(testutil.Train(2), "B starts")
 		w.gaveWay(2)
 		s.SucceedAll("b")
-		Eventually(s.Fetch("b")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "B ends")
+		Eventually(s.Fetch("b")).Should(testutil.HavePhase(v1beta1.PhaseSucceeded), "B ends")
 		w.growsBack()
 	})
 
@@ -130,7 +130,7 @@ func giveWays(pair testutil.Evicting) {
 		s := newScenario("pairs-s4", 8)
 		w := start(s, s.Job("a"))
 		s.Submit(s.Job("b").Range(7, 7))
-		Eventually(s.Fetch("b")).Should(testutil.HaveReason(v1alpha1.ReasonUnschedulable), "Volcano finds no room for B")
+		Eventually(s.Fetch("b")).Should(testutil.HaveReason(v1beta1.ReasonUnschedulable), "Volcano finds no room for B")
 		w.keepsAll()
 	})
 
@@ -197,7 +197,7 @@ func giveWays(pair testutil.Evicting) {
 		s.Create(volcanoJob(s, "others", 8))
 		Eventually(running(s, "others")).Should(BeEquivalentTo(8), "the gang of others fills the eight slots")
 		s.Submit(s.Job("b").Range(2, 2))
-		Eventually(s.Fetch("b")).Should(testutil.HaveReason(v1alpha1.ReasonUnschedulable), "Volcano finds no room for B")
+		Eventually(s.Fetch("b")).Should(testutil.HaveReason(v1beta1.ReasonUnschedulable), "Volcano finds no room for B")
 		Consistently(running(s, "others")).WithTimeout(several).Should(BeEquivalentTo(8), "nobody leaves")
 		Expect(s.Audit.Select(testutil.Doing("delete", "pods"))).To(BeEmpty(), "no pod was deleted")
 	})
@@ -226,7 +226,7 @@ func betweenQueues(start func(*testutil.Scenario, *testutil.JobBuilder) giveWay)
 		Eventually(other.Fetch("b")).Should(testutil.Train(2), "B starts")
 		w.gaveWay(2)
 		other.SucceedAll("b")
-		Eventually(other.Fetch("b")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "B ends")
+		Eventually(other.Fetch("b")).Should(testutil.HavePhase(v1beta1.PhaseSucceeded), "B ends")
 		w.growsBack()
 	})
 
@@ -234,7 +234,7 @@ func betweenQueues(start func(*testutil.Scenario, *testutil.JobBuilder) giveWay)
 		s, other := queues("pairs-share", 7)
 		w := start(s, s.Job("a"))
 		other.Submit(other.Job("b").Pool(s.Namespace).Range(2, 2))
-		Eventually(other.Fetch("b")).Should(testutil.HaveReason(v1alpha1.ReasonUnschedulable), "Volcano finds no room for B")
+		Eventually(other.Fetch("b")).Should(testutil.HaveReason(v1beta1.ReasonUnschedulable), "Volcano finds no room for B")
 		w.keepsAll()
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
@@ -20,14 +20,14 @@ var _ = Describe("A profile", Serial, func() {
 		ads := newTeam("ads")
 		profile(testutil.Profile("ads"))
 		Eventually(read("ads")).Should(HaveField("Status.Namespaces", ConsistOf(ads.Namespace)))
-		profile(testutil.Profile("all").With(func(spec *v1alpha1.ResourceQuotaProfileSpec) {
+		profile(testutil.Profile("all").With(func(spec *v1beta1.ResourceQuotaProfileSpec) {
 			spec.NamespaceSelector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 				{Key: testutil.TeamLabel, Operator: metav1.LabelSelectorOpExists},
 			}}
 		}))
 		Eventually(read("all")).Should(And(
-			condition(v1alpha1.ConditionNamespaceConflict, v1alpha1.ReasonNamespaceTaken), condition(v1alpha1.ConditionReady,
-				v1alpha1.ReasonQueueReady), HaveField("Status.Namespaces", BeEmpty())), "the later one says whose it is")
+			condition(v1beta1.ConditionNamespaceConflict, v1beta1.ReasonNamespaceTaken), condition(v1beta1.ConditionReady,
+				v1beta1.ReasonQueueReady), HaveField("Status.Namespaces", BeEmpty())), "the later one says whose it is")
 		ads.Submit(ads.job("a", 1, 1))
 		Eventually(ads.Fetch("a")).Should(And(testutil.Train(1), onRecord("ads"), HaveField("Status.Queue", "ads")), "jobs are ads'")
 	})
@@ -51,7 +51,7 @@ var _ = Describe("A profile", Serial, func() {
 		gone, err := read("ads")()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(shared.World.Client.Delete(ctx, gone)).To(Succeed())
-		Eventually(ads.Fetch("a")).Should(onRecord(v1alpha1.DefaultProfile), "the job says that it has none")
+		Eventually(ads.Fetch("a")).Should(onRecord(v1beta1.DefaultProfile), "the job says that it has none")
 		Consistently(queue("ads")).WithTimeout(several).Should(deserve(16), "the Queue stays with its share")
 		Expect(ads.UIDs("a")).To(Equal(before), "nobody lost a worker")
 		ads.DeleteJob("a")
@@ -65,11 +65,11 @@ var _ = Describe("A profile", Serial, func() {
 		ads := newTeam("ads")
 		taken := ads.NewQueueNamed("ads", schedulingv1beta1.QueueSpec{Weight: 7})
 		profile(testutil.Profile("ads"))
-		Eventually(read("ads")).Should(condition(v1alpha1.ConditionStalled, v1alpha1.ReasonQueueTaken))
+		Eventually(read("ads")).Should(condition(v1beta1.ConditionStalled, v1beta1.ReasonQueueTaken))
 		ads.Submit(ads.job("a", 1, 1))
-		Eventually(ads.Fetch("a")).Should(testutil.HaveReason(v1alpha1.ReasonProfileNotReady), "jobs wait and say why")
+		Eventually(ads.Fetch("a")).Should(testutil.HaveReason(v1beta1.ReasonProfileNotReady), "jobs wait and say why")
 		Expect(queue("ads")()).To(HaveField("Spec.Weight", BeEquivalentTo(7)), "it was not touched")
-		ads.Patch(taken, `{"metadata":{"labels":{"`+v1alpha1.LabelProfile+`":"ads"}}}`)
+		ads.Patch(taken, `{"metadata":{"labels":{"`+v1beta1.LabelProfile+`":"ads"}}}`)
 		Eventually(queue("ads")).Should(And(deserve(16), HaveField("Spec.Weight", BeEquivalentTo(1))))
 		Eventually(ads.Fetch("a")).Should(testutil.Train(1), "the job goes on by itself")
 	})
@@ -81,7 +81,7 @@ var _ = Describe("A profile", Serial, func() {
 		Eventually(ads.Fetch("a")).Should(And(testutil.Train(1), HaveField("Status.Tier", "small-traffic")))
 		Expect(ads.Worker("a", 0).Spec.PriorityClassName).To(Equal("tideline-small-traffic"))
 		ads.Submit(ads.job("b", 1, 1).Tier("main-traffic"))
-		Eventually(ads.Fetch("b")).Should(testutil.BeStalled(v1alpha1.ReasonTierNotAllowed), "also where no webhook refused it")
+		Eventually(ads.Fetch("b")).Should(testutil.BeStalled(v1beta1.ReasonTierNotAllowed), "also where no webhook refused it")
 		Expect(ads.Read("b").Status.Message).To(HavePrefix(`spec.tier: profile ads does not allow tier "main-traffic"; it ` +
 			`allows exploratory, small-traffic`))
 	})
@@ -176,7 +176,7 @@ var _ = Describe("Repacking", Serial, func() {
 			if err != nil {
 				return err
 			}
-			p.Spec.Queue.Repacking = v1alpha1.RepackingMove
+			p.Spec.Queue.Repacking = v1beta1.RepackingMove
 			return shared.World.Client.Update(ctx, p)
 		}).Should(Succeed())
 		Eventually(ads.Fetch("large")).WithTimeout(2 * time.Minute).Should(testutil.Train(1))

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 // waits is the reason of what a limit of a profile keeps from running.
-const waits = v1alpha1.ReasonQuotaExceeded
+const waits = v1beta1.ReasonQuotaExceeded
 
 var _ = Describe("Caps", Serial, func() {
 	It("behaviour 5: a user at the cap waits with the figures, in order, and starts when the first ends", func() {
@@ -43,11 +43,11 @@ var _ = Describe("Caps", Serial, func() {
 
 	It("behaviour 5: senior goes before intern where the team's queue is full", func() {
 		ads := newTeam("ads")
-		profile(testutil.Profile("ads").With(func(spec *v1alpha1.ResourceQuotaProfileSpec) {
+		profile(testutil.Profile("ads").With(func(spec *v1beta1.ResourceQuotaProfileSpec) {
 			spec.Queue.Capability = gpus(4)
-			spec.Members = []v1alpha1.ProfileMember{
-				{Kind: v1alpha1.MemberUser, Name: "ivy", Standing: v1alpha1.StandingIntern}, {Kind: v1alpha1.MemberUser, Name: "sam",
-					Standing: v1alpha1.StandingSenior},
+			spec.Members = []v1beta1.ProfileMember{
+				{Kind: v1beta1.MemberUser, Name: "ivy", Standing: v1beta1.StandingIntern}, {Kind: v1beta1.MemberUser, Name: "sam",
+					Standing: v1beta1.StandingSenior},
 			}
 		}))
 		ads.Submit(ads.job("running", 4, 4).Owner("bob"))
@@ -77,8 +77,8 @@ var _ = Describe("Caps", Serial, func() {
 
 	It("behaviour 5: what could never fit is told, also where no webhook refused it", func() {
 		ads := newTeam("ads")
-		profile(testutil.Profile("ads").With(func(spec *v1alpha1.ResourceQuotaProfileSpec) {
-			spec.Caps = &v1alpha1.ProfileCaps{PerJob: []v1alpha1.ResourceCap{{
+		profile(testutil.Profile("ads").With(func(spec *v1beta1.ResourceQuotaProfileSpec) {
+			spec.Caps = &v1beta1.ProfileCaps{PerJob: []v1beta1.ResourceCap{{
 				Resource: string(testutil.GPUResource), Max: resource.MustParse("4"),
 			}}}
 		}))
@@ -126,10 +126,10 @@ var _ = Describe("T11: merges", Serial, func() {
 	It("do not pass a cap of their team, also where no webhook refused them", func(ctx SpecContext) {
 		ads := newTeam("ads")
 		profile(testutil.Profile("ads").PerUser(8))
-		merge := testutil.Merge("large").In(ads.Namespace).With(func(s *v1alpha1.MergeJobSpec) {
+		merge := testutil.Merge("large").In(ads.Namespace).With(func(s *v1beta1.MergeJobSpec) {
 			s.Owner, s.Pool, s.MinReplicas, s.MaxReplicas = "alice", "tideline-merge", 2, 2
-			s.Store = v1alpha1.ModelStore{Type: v1alpha1.StoreS3, Prefix: "a", S3: &v1alpha1.S3Store{
-				Bucket: "models", Endpoint: "https://s3.example", CredentialsRef: v1alpha1.ObjectRef{Name: "none"},
+			s.Store = v1beta1.ModelStore{Type: v1beta1.StoreS3, Prefix: "a", S3: &v1beta1.S3Store{
+				Bucket: "models", Endpoint: "https://s3.example", CredentialsRef: v1beta1.ObjectRef{Name: "none"},
 			}}
 			s.Template.Spec.Containers[0].Resources.Limits = gpus(8)
 		}).Obj()
@@ -149,7 +149,7 @@ func gpus(n int64) corev1.ResourceList {
 func notebook(t team, user string, n int64) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: t.Namespace, Name: "notebook", Labels: map[string]string{v1alpha1.AnnotationOwner: user},
+			Namespace: t.Namespace, Name: "notebook", Labels: map[string]string{v1beta1.AnnotationOwner: user},
 		},
 		Spec: corev1.PodSpec{
 			SchedulerName: gang.SchedulerName,

@@ -22,7 +22,7 @@ import (
 	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/quota"
 	"github.com/tideline-io/tideline/test/cluster"
@@ -66,7 +66,7 @@ var _ = Describe("T11: a user of a profile that refuses other workloads", Ordere
 		}
 		Expect(in.Client.Create(ctx, refusing())).To(Succeed())
 		Eventually(profileIn(in)).Should(
-			condition(v1alpha1.ConditionOtherWorkloadsRefused, v1alpha1.ReasonGuardInForce), "the guard is in force")
+			condition(v1beta1.ConditionOtherWorkloadsRefused, v1beta1.ReasonGuardInForce), "the guard is in force")
 		// The API server learns of a ConfigMap a moment after it is written.
 		Eventually(func() error { return hers.Create(ctx, pod(first, "probe", nil), client.DryRunAll) }).Should(
 			MatchError(ContainSubstring(keeps)))
@@ -139,7 +139,7 @@ var _ = Describe("T11: a user of a profile that refuses other workloads", Ordere
 			create := func() error {
 				return c.Create(ctx, pod(first, "tried", func(p *corev1.Pod) {
 					likeWorker(p)
-					p.OwnerReferences[0].Kind = v1alpha1.ResourceQuotaProfileKind // or policies for such a name refuse it
+					p.OwnerReferences[0].Kind = v1beta1.ResourceQuotaProfileKind // or policies for such a name refuse it
 				}))
 			}
 			Eventually(create).ShouldNot(MatchError(ContainSubstring("cannot create resource")), "the binding counts")
@@ -163,9 +163,9 @@ var _ = Describe("T11: a user of a profile that refuses other workloads", Ordere
 		}, "assign-owner"),
 		Entry("way 21: a merge of more than the cap", func(ctx context.Context) error {
 			allowSecret(first)
-			merge := testutil.Merge("more").In(first.Namespace).GPUs(8).Pool("tideline-merge").With(func(s *v1alpha1.MergeJobSpec) {
-				s.Store = v1alpha1.ModelStore{Type: v1alpha1.StoreS3, Prefix: "a", S3: &v1alpha1.S3Store{
-					Bucket: "models", Endpoint: "https://s3.example", CredentialsRef: v1alpha1.ObjectRef{Name: "hers"},
+			merge := testutil.Merge("more").In(first.Namespace).GPUs(8).Pool("tideline-merge").With(func(s *v1beta1.MergeJobSpec) {
+				s.Store = v1beta1.ModelStore{Type: v1beta1.StoreS3, Prefix: "a", S3: &v1beta1.S3Store{
+					Bucket: "models", Endpoint: "https://s3.example", CredentialsRef: v1beta1.ObjectRef{Name: "hers"},
 				}}
 			}).Obj()
 			return hers.Create(ctx, merge)
@@ -277,7 +277,7 @@ var _ = Describe("T11: a user of a profile that refuses other workloads", Ordere
 	It("lets pods without devices in, whatever a ConfigMap of its label says", func(ctx SpecContext) {
 		forged := func(name string, data map[string]string) {
 			c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: testutil.OperatorNamespace, Name: name,
-				Labels: map[string]string{v1alpha1.LabelGuard: v1alpha1.GuardOtherWorkloads}}, Data: data}
+				Labels: map[string]string{v1beta1.LabelGuard: v1beta1.GuardOtherWorkloads}}, Data: data}
 			Expect(in.Client.Create(ctx, c)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(in.Client.Delete(ctx, c)).To(Succeed()) })
 		}
@@ -303,18 +303,18 @@ var _ = Describe("T11: a user of a profile that refuses other workloads", Ordere
 			Expect(in.Client.Get(ctx, client.ObjectKey{Name: quota.GuardPolicy}, binding)).To(Succeed())
 			Expect(in.Client.Delete(ctx, binding)).To(Succeed())
 			Eventually(profileIn(in)).Should(HaveField("Status.Conditions", ContainElement(And(
-				HaveField("Type", v1alpha1.ConditionOtherWorkloadsRefused), HaveField("Status", metav1.ConditionFalse),
-				HaveField("Reason", v1alpha1.ReasonGuardMissing), HaveField("Message", HavePrefix(
+				HaveField("Type", v1beta1.ConditionOtherWorkloadsRefused), HaveField("Status", metav1.ConditionFalse),
+				HaveField("Reason", v1beta1.ReasonGuardMissing), HaveField("Message", HavePrefix(
 					"There is no ValidatingAdmissionPolicyBinding tideline-other-workloads. Apply config/guard."))))))
 			again := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{Spec: binding.Spec}
 			again.Name = binding.Name
 			Expect(in.Client.Create(ctx, again)).To(Succeed())
-			Eventually(profileIn(in)).Should(condition(v1alpha1.ConditionOtherWorkloadsRefused, v1alpha1.ReasonGuardInForce))
+			Eventually(profileIn(in)).Should(condition(v1beta1.ConditionOtherWorkloadsRefused, v1beta1.ReasonGuardInForce))
 
 			first.Patch(refusing(), `{"spec":{"caps":{"otherWorkloads":"Count"}}}`)
 			Eventually(func() error { return hers.Create(ctx, pod(first, "counted", nil), client.DryRunAll) }).Should(Succeed())
-			Eventually(profileIn(in)).Should(WithTransform(func(p *v1alpha1.ResourceQuotaProfile) *metav1.Condition {
-				return meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionOtherWorkloadsRefused)
+			Eventually(profileIn(in)).Should(WithTransform(func(p *v1beta1.ResourceQuotaProfile) *metav1.Condition {
+				return meta.FindStatusCondition(p.Status.Conditions, v1beta1.ConditionOtherWorkloadsRefused)
 			}, BeNil()))
 			first.Patch(refusing(), `{"spec":{"caps":{"otherWorkloads":"Refuse"}}}`)
 			Eventually(func() error { return hers.Create(ctx, pod(first, "tried", nil), client.DryRunAll) }).Should(
@@ -327,9 +327,9 @@ var _ = Describe("T11: a user of a profile that refuses other workloads", Ordere
 })
 
 // refusing is a profile that lets a user have two GPUs, and only by Tideline's jobs.
-func refusing() *v1alpha1.ResourceQuotaProfile {
-	return testutil.Profile("ads").PerUser(mostGPUs).With(func(spec *v1alpha1.ResourceQuotaProfileSpec) {
-		spec.Caps.OtherWorkloads = v1alpha1.OtherWorkloadsRefuse
+func refusing() *v1beta1.ResourceQuotaProfile {
+	return testutil.Profile("ads").PerUser(mostGPUs).With(func(spec *v1beta1.ResourceQuotaProfileSpec) {
+		spec.Caps.OtherWorkloads = v1beta1.OtherWorkloadsRefuse
 	}).Obj()
 }
 
@@ -339,19 +339,19 @@ func theGuard() *corev1.ConfigMap {
 	}}
 }
 
-func profileIn(in *testutil.Installation) func() (*v1alpha1.ResourceQuotaProfile, error) {
+func profileIn(in *testutil.Installation) func() (*v1beta1.ResourceQuotaProfile, error) {
 	ctx := GinkgoT().Context()
-	return func() (*v1alpha1.ResourceQuotaProfile, error) {
-		p := &v1alpha1.ResourceQuotaProfile{}
+	return func() (*v1beta1.ResourceQuotaProfile, error) {
+		p := &v1beta1.ResourceQuotaProfile{}
 		return p, in.Client.Get(ctx, client.ObjectKey{Name: "ads"}, p)
 	}
 }
 
 // likeWorker has a pod look as if a training owned it.
 func likeWorker(p *corev1.Pod) {
-	p.Labels = map[string]string{v1alpha1.LabelJob: "forged", v1alpha1.LabelPart: v1alpha1.PartCore}
+	p.Labels = map[string]string{v1beta1.LabelJob: "forged", v1beta1.LabelPart: v1beta1.PartCore}
 	p.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticTrainingJobKind, Name: "forged", UID: "1",
+		APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.ElasticTrainingJobKind, Name: "forged", UID: "1",
 		Controller: ptr.To(true),
 	}}
 }

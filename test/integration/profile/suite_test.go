@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
@@ -49,7 +49,7 @@ func (t team) job(name string, minimum, maximum int32) *testutil.JobBuilder {
 
 // Every spec begins without profiles, and without their Queues, which go with the last gang of the spec before.
 var _ = BeforeEach(func(ctx SpecContext) {
-	ours := client.HasLabels{v1alpha1.LabelProfile}
+	ours := client.HasLabels{v1beta1.LabelProfile}
 	Eventually(func() ([]schedulingv1beta1.Queue, error) {
 		list := &schedulingv1beta1.QueueList{}
 		err := shared.World.Client.List(ctx, list, ours)
@@ -68,10 +68,10 @@ func profile(b *testutil.ProfileBuilder) {
 }
 
 // read reads a profile, for Eventually.
-func read(name string) func() (*v1alpha1.ResourceQuotaProfile, error) {
+func read(name string) func() (*v1beta1.ResourceQuotaProfile, error) {
 	ctx := GinkgoT().Context()
-	return func() (*v1alpha1.ResourceQuotaProfile, error) {
-		p := &v1alpha1.ResourceQuotaProfile{}
+	return func() (*v1beta1.ResourceQuotaProfile, error) {
+		p := &v1beta1.ResourceQuotaProfile{}
 		return p, shared.World.Client.Get(ctx, client.ObjectKey{Name: name}, p)
 	}
 }

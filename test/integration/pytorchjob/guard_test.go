@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -15,8 +15,8 @@ var _ = Describe("T11: a profile that refuses other workloads", func() {
 	It("lets a PyTorchJob have no pod", func(ctx SpecContext) {
 		s := shared.World.NewScenario(GinkgoT(), "guarded", 2)
 		s.Join("guarded")
-		profile := testutil.Profile("guarded").PerUser(1).With(func(spec *v1alpha1.ResourceQuotaProfileSpec) {
-			spec.Caps.OtherWorkloads = v1alpha1.OtherWorkloadsRefuse
+		profile := testutil.Profile("guarded").PerUser(1).With(func(spec *v1beta1.ResourceQuotaProfileSpec) {
+			spec.Caps.OtherWorkloads = v1beta1.OtherWorkloadsRefuse
 		}).Obj()
 		s.Create(profile)
 		DeferCleanup(func(ctx SpecContext) { Expect(s.Client.Delete(ctx, profile)).To(Succeed()) })
@@ -27,7 +27,7 @@ var _ = Describe("T11: a profile that refuses other workloads", func() {
 				reasons = append(reasons, c.Reason)
 			}
 			return reasons, err
-		}).Should(ContainElement(v1alpha1.ReasonGuardInForce))
+		}).Should(ContainElement(v1beta1.ReasonGuardInForce))
 		job := inPool(pyTorchJob(1, 1), s.Namespace)
 		s.Create(job)
 		DeferCleanup(func() { s.Delete(job) })

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // facts are what is to be seen of a job, in a form in which only differences that mean something are left: each is named, and
@@ -93,7 +93,7 @@ func (s *side) podFacts(pod *corev1.Pod) facts {
 
 // trains is whether a container of that name is the one that trains.
 func trains(container string) bool {
-	return container == kubeflowv1.PyTorchJobDefaultContainerName || container == v1alpha1.TrainerContainer
+	return container == kubeflowv1.PyTorchJobDefaultContainerName || container == v1beta1.TrainerContainer
 }
 
 // variables are the names of a container's variables.

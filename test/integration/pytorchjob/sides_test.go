@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/cli/convert"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -52,7 +52,7 @@ func submit(job *kubeflowv1.PyTorchJob, gpus int64) (theirs, ours *side) {
 }
 
 // converted is what `tideline convert` prints for a job.
-func converted(job *kubeflowv1.PyTorchJob) *v1alpha1.ElasticTrainingJob {
+func converted(job *kubeflowv1.PyTorchJob) *v1beta1.ElasticTrainingJob {
 	GinkgoHelper()
 	written, err := yaml.Marshal(job)
 	Expect(err).NotTo(HaveOccurred())
@@ -60,7 +60,7 @@ func converted(job *kubeflowv1.PyTorchJob) *v1alpha1.ElasticTrainingJob {
 	program, args := cli.Root("tideline", convert.Command()), []string{"convert", "-f", "-"}
 	code := cli.Execute(context.Background(), program, args, bytes.NewReader(written), &stdout, &stderr)
 	Expect(code).To(BeZero(), stderr.String())
-	result := &v1alpha1.ElasticTrainingJob{}
+	result := &v1beta1.ElasticTrainingJob{}
 	Expect(yaml.UnmarshalStrict(stdout.Bytes(), result)).To(Succeed())
 	return result
 }
@@ -69,7 +69,7 @@ func converted(job *kubeflowv1.PyTorchJob) *v1alpha1.ElasticTrainingJob {
 func (s *side) rank(pod *corev1.Pod) int {
 	label := kubeflowv1.ReplicaIndexLabel
 	if s.ours {
-		label = v1alpha1.LabelWorkerIndex
+		label = v1beta1.LabelWorkerIndex
 	}
 	i, err := strconv.Atoi(pod.Labels[label])
 	if err != nil {
@@ -140,9 +140,9 @@ func (s *side) state() (string, error) {
 
 func (s *side) ourState() (string, error) {
 	job, err := s.Fetch(jobName)()
-	return map[v1alpha1.JobPhase]string{
-		"": waits, v1alpha1.PhasePending: waits, v1alpha1.PhaseRunning: runs, v1alpha1.PhaseSuspended: suspended,
-		v1alpha1.PhaseSucceeded: succeeded, v1alpha1.PhaseFailed: failed,
+	return map[v1beta1.JobPhase]string{
+		"": waits, v1beta1.PhasePending: waits, v1beta1.PhaseRunning: runs, v1beta1.PhaseSuspended: suspended,
+		v1beta1.PhaseSucceeded: succeeded, v1beta1.PhaseFailed: failed,
 	}[job.Status.Phase], err
 }
 
@@ -302,7 +302,7 @@ func (s *side) suspend() {
 	var job client.Object = &kubeflowv1.PyTorchJob{}
 	patch := `{"spec":{"runPolicy":{"suspend":true}}}`
 	if s.ours {
-		job, patch = &v1alpha1.ElasticTrainingJob{}, `{"spec":{"suspend":true}}`
+		job, patch = &v1beta1.ElasticTrainingJob{}, `{"spec":{"suspend":true}}`
 	}
 	job.SetNamespace(s.Namespace)
 	job.SetName(jobName)

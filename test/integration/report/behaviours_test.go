@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/rbac"
 	"github.com/tideline-io/tideline/test/testutil/post"
 )
@@ -23,39 +23,39 @@ var _ = Describe("A report", Ordered, func() {
 	It("says what it waits for, and goes on when it is there", func(ctx SpecContext) {
 		r := f.report("waits")
 		Expect(f.Client.Create(ctx, r)).To(Succeed())
-		Eventually(f.read(ctx, "waits")).Should(say(v1alpha1.ReasonPriceListNotFound,
+		Eventually(f.read(ctx, "waits")).Should(say(v1beta1.ReasonPriceListNotFound,
 			"there is no ConfigMap prices in namespace tideline-system: create it, with key prices.yaml."))
 		list := configMap("prices", "prices.yaml", strings.Replace(prices, `"10"`, `"-3"`, 1))
 		Expect(f.Client.Create(ctx, list)).To(Succeed())
 		f.annotate(ctx, r, "example.com/poke", "1")
-		Eventually(f.read(ctx, "waits")).Should(say(v1alpha1.ReasonInvalidPriceList, "prices[0].accelerators[0].hourly", "-3"))
+		Eventually(f.read(ctx, "waits")).Should(say(v1beta1.ReasonInvalidPriceList, "prices[0].accelerators[0].hourly", "-3"))
 		list.Data["prices.yaml"] = prices
 		Expect(f.Client.Update(ctx, list)).To(Succeed())
 		f.annotate(ctx, r, "example.com/poke", "2")
-		Eventually(f.read(ctx, "waits")).Should(say(v1alpha1.ReasonReportMade, "EUR 1,400.00"))
+		Eventually(f.read(ctx, "waits")).Should(say(v1beta1.ReasonReportMade, "EUR 1,400.00"))
 		Expect(f.Client.Delete(ctx, r)).To(Succeed())
 	})
 
-	DescribeTable("is refused with path, value and rule", func(ctx SpecContext, change func(*v1alpha1.CostReport), says string) {
+	DescribeTable("is refused with path, value and rule", func(ctx SpecContext, change func(*v1beta1.CostReport), says string) {
 		Expect(f.Client.Create(ctx, f.report("wrong", change))).To(MatchError(ContainSubstring(says)))
 	},
-		Entry("an address", func(r *v1alpha1.CostReport) {
-			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From,
+		Entry("an address", func(r *v1beta1.CostReport) {
+			r.Spec.Mail = &v1beta1.ReportMail{SMTPSecretRef: v1beta1.ObjectRef{Name: "smtp"}, From: post.From,
 				To: []string{"Ann <ann@example.com>"}}
 		}, `spec.mail.to[0]: Invalid value: "Ann <ann@example.com>"`),
-		Entry("nobody", func(r *v1alpha1.CostReport) {
-			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From}
+		Entry("nobody", func(r *v1beta1.CostReport) {
+			r.Spec.Mail = &v1beta1.ReportMail{SMTPSecretRef: v1beta1.ObjectRef{Name: "smtp"}, From: post.From}
 		}, "mail has no recipients: name some in to, or set personal"),
-		Entry("a window", func(r *v1alpha1.CostReport) { r.Spec.Window = &metav1.Duration{Duration: time.Minute} },
+		Entry("a window", func(r *v1beta1.CostReport) { r.Spec.Window = &metav1.Duration{Duration: time.Minute} },
 			"window must be from 1h to 2208h, which are 92 days"),
-		Entry("a ranking", func(r *v1alpha1.CostReport) { r.Spec.Rankings = []v1alpha1.ReportRanking{"Beauty"} }, `"Beauty"`),
+		Entry("a ranking", func(r *v1beta1.CostReport) { r.Spec.Rankings = []v1beta1.ReportRanking{"Beauty"} }, `"Beauty"`),
 	)
 
 	It("behaviour 3: the same totals by user, team and task, and a hostile name harms nobody", func(ctx SpecContext) {
-		Expect(f.Client.Create(ctx, f.report("weekly", func(r *v1alpha1.CostReport) {
-			r.Spec.Formats = []v1alpha1.ReportFormat{"HTML", "CSV", "JSON", "FOCUS"}
+		Expect(f.Client.Create(ctx, f.report("weekly", func(r *v1beta1.CostReport) {
+			r.Spec.Formats = []v1beta1.ReportFormat{"HTML", "CSV", "JSON", "FOCUS"}
 		}))).To(Succeed())
-		Eventually(f.read(ctx, "weekly")).Should(say(v1alpha1.ReasonReportMade, "EUR 1,400.00"))
+		Eventually(f.read(ctx, "weekly")).Should(say(v1beta1.ReasonReportMade, "EUR 1,400.00"))
 		columns := f.columns(ctx, "weekly")
 		Expect(columns).To(And(HaveKey("Last"), HaveKey("Next"), HaveKey("Age"), HaveKey("Mailed"), HaveKey("Frag"),
 			HaveKeyWithValue("Total", "EUR 1,400.00"),
@@ -82,11 +82,11 @@ var _ = Describe("A report", Ordered, func() {
 	It("behaviour 3: a leader reads the page of exactly their people, and nobody else does", func(ctx SpecContext) {
 		const people = "alice: {leader: lee}\nbob: {leader: bob}\nlee: {}\n"
 		Expect(f.Client.Create(ctx, configMap("leaders", "people.yaml", people))).To(Succeed())
-		led := f.report("led", func(r *v1alpha1.CostReport) { r.Spec.DirectoryRef = &v1alpha1.ObjectRef{Name: "leaders"} })
+		led := f.report("led", func(r *v1beta1.CostReport) { r.Spec.DirectoryRef = &v1beta1.ObjectRef{Name: "leaders"} })
 		Expect(f.Client.Create(ctx, led)).To(Succeed())
-		Eventually(f.read(ctx, "led")).Should(say(v1alpha1.ReasonReportMade, "EUR 1,400.00"))
+		Eventually(f.read(ctx, "led")).Should(say(v1beta1.ReasonReportMade, "EUR 1,400.00"))
 		Expect(f.read(ctx, "led")()).To(HaveField("Status.Conditions", ContainElement(And(
-			HaveField("Type", v1alpha1.ConditionDirectoryFaulty),
+			HaveField("Type", v1beta1.ConditionDirectoryFaulty),
 			HaveField("Message", ContainSubstring(`user "bob": leader "bob" is that user: name another, or leave leader out`)),
 		))), "nobody leads themselves")
 
@@ -113,14 +113,14 @@ var _ = Describe("A report", Ordered, func() {
 		people := "alice: {mail: alice@example.com}\nbob: {mail: bob@example.com}\n"
 		Expect(f.Client.Create(ctx, configMap("people", "people.yaml", people))).To(Succeed())
 		f.post.Refuse(map[string]post.Reply{"gone@example.com": {Code: 550, Message: "no such user"}})
-		Expect(f.Client.Create(ctx, f.report("mailed", func(r *v1alpha1.CostReport) {
-			r.Spec.DirectoryRef = &v1alpha1.ObjectRef{Name: "people"}
-			r.Spec.Mail = &v1alpha1.ReportMail{
-				SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From, To: []string{"gone@example.com", "leads@example.com"},
+		Expect(f.Client.Create(ctx, f.report("mailed", func(r *v1beta1.CostReport) {
+			r.Spec.DirectoryRef = &v1beta1.ObjectRef{Name: "people"}
+			r.Spec.Mail = &v1beta1.ReportMail{
+				SMTPSecretRef: v1beta1.ObjectRef{Name: "smtp"}, From: post.From, To: []string{"gone@example.com", "leads@example.com"},
 				Personal: true,
 			}
 		}))).To(Succeed())
-		Eventually(f.read(ctx, "mailed")).Should(sayOfMail(v1alpha1.ReasonInvalidMailServer, "There is no Secret smtp"))
+		Eventually(f.read(ctx, "mailed")).Should(sayOfMail(v1beta1.ReasonInvalidMailServer, "There is no Secret smtp"))
 		Expect(f.Client.Create(ctx, smtp("smtp", f.post.Secret))).To(Succeed())
 		f.Operator.Kill()
 		Expect(f.Operator.Start(ctx)).To(Succeed())
@@ -148,13 +148,13 @@ var _ = Describe("A report", Ordered, func() {
 		list := configMap("prices", "prices.yaml", "none")
 		Expect(f.Client.Update(ctx, list)).To(Succeed())
 		f.annotate(ctx, f.report("mailed"), "example.com/poke", time.Now())
-		Eventually(f.read(ctx, "mailed")).Should(say(v1alpha1.ReasonInvalidPriceList))
+		Eventually(f.read(ctx, "mailed")).Should(say(v1beta1.ReasonInvalidPriceList))
 		Expect(f.read(ctx, "mailed")()).To(mails)
 		list.Data["prices.yaml"] = prices
 		Expect(f.Client.Update(ctx, list)).To(Succeed())
 		Expect(f.Client.Delete(ctx, configMap("people", "", ""))).To(Succeed())
 		f.annotate(ctx, f.report("mailed"), "example.com/poke", time.Now())
-		Eventually(f.read(ctx, "mailed")).Should(say(v1alpha1.ReasonInvalidDirectory, "there is no ConfigMap people"))
+		Eventually(f.read(ctx, "mailed")).Should(say(v1beta1.ReasonInvalidDirectory, "there is no ConfigMap people"))
 		Expect(f.read(ctx, "mailed")()).To(mails)
 	})
 })

@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
@@ -39,8 +39,8 @@ func calendar(in func() *fixture) {
 	DescribeTable("behaviour 5: hours and prices are those of the days in Berlin",
 		func(ctx SpecContext, name, until string, window time.Duration, total, bob entry, days ...string) {
 			f := in()
-			d := f.make(ctx, f.report(name, over(window), func(r *v1alpha1.CostReport) {
-				r.Annotations[v1alpha1.AnnotationReportUntil], r.Spec.TimeZone = until, "Europe/Berlin"
+			d := f.make(ctx, f.report(name, over(window), func(r *v1beta1.CostReport) {
+				r.Annotations[v1beta1.AnnotationReportUntil], r.Spec.TimeZone = until, "Europe/Berlin"
 				r.Spec.PriceListRef.Name = "calendar"
 			}))
 			costs := []string{}

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -28,7 +28,7 @@ import (
 func twoDays(f *fixture) []ledger.Entries {
 	pod := ledger.Pod{
 		UID: "a", Namespace: "ads", Name: "ctr-worker-0", Node: "gpu-0", Profile: "ads", User: "alice",
-		Kind: v1alpha1.ElasticTrainingJobKind, Task: "ctr", Run: "1", Role: v1alpha1.PartCore,
+		Kind: v1beta1.ElasticTrainingJobKind, Task: "ctr", Run: "1", Role: v1beta1.PartCore,
 		Resources: ledger.Resources{"nvidia.com/gpu": 1000},
 	}
 	lost, now := pod, time.Now()
@@ -90,8 +90,8 @@ var _ = Describe("A ledger", Ordered, func() {
 		until := time.Now().UTC().Truncate(time.Second).Add(time.Second)
 		Expect(f.Operator.Start(ctx)).To(Succeed())
 
-		d := f.make(ctx, f.report("gap", over(time.Hour), func(r *v1alpha1.CostReport) {
-			r.Annotations[v1alpha1.AnnotationReportUntil] = until.Format(time.RFC3339)
+		d := f.make(ctx, f.report("gap", over(time.Hour), func(r *v1beta1.CostReport) {
+			r.Annotations[v1beta1.AnnotationReportUntil] = until.Format(time.RFC3339)
 			r.Spec.Profiles, r.Spec.PriceListRef.Name = []string{"gap"}, "dear"
 		}))
 		costs := d.costs("task")
@@ -125,21 +125,21 @@ var _ = Describe("A ledger", Ordered, func() {
 		DeferCleanup(func() { _ = lock.Rollback() })
 		r := f.report("locked")
 		Expect(f.Client.Create(ctx, r)).To(Succeed())
-		Eventually(f.read(ctx, "locked")).Should(say(v1alpha1.ReasonLedgerUnavailable, "Tideline cannot read the ledger",
+		Eventually(f.read(ctx, "locked")).Should(say(v1beta1.ReasonLedgerUnavailable, "Tideline cannot read the ledger",
 			"it is locked by another process: see who has it open; it is tried again"))
 		Expect(lock.Rollback()).To(Succeed())
 		f.annotate(ctx, r, "example.com/poke", "now") // it would be tried again within a minute
-		Eventually(f.read(ctx, "locked")).Should(say(v1alpha1.ReasonReportMade, "EUR 480.00"))
+		Eventually(f.read(ctx, "locked")).Should(say(v1beta1.ReasonReportMade, "EUR 480.00"))
 	})
 
 	It("behaviour 2: a lost file is begun anew, and a backup brings back reports and who has got them", func(ctx SpecContext) {
 		Expect(f.Client.Create(ctx, smtp("smtp", f.post.Secret))).To(Succeed())
-		r := f.report("weekly", func(r *v1alpha1.CostReport) {
-			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretRef: v1alpha1.ObjectRef{Name: "smtp"}, From: post.From,
+		r := f.report("weekly", func(r *v1beta1.CostReport) {
+			r.Spec.Mail = &v1beta1.ReportMail{SMTPSecretRef: v1beta1.ObjectRef{Name: "smtp"}, From: post.From,
 				To: []string{"ann@example.com", "bob@example.com"}}
 		})
 		Expect(f.Client.Create(ctx, r)).To(Succeed())
-		mailed := And(say(v1alpha1.ReasonReportMade, "EUR 480.00"), HaveField("Status.Mailed", "2/2"))
+		mailed := And(say(v1beta1.ReasonReportMade, "EUR 480.00"), HaveField("Status.Mailed", "2/2"))
 		Eventually(f.read(ctx, "weekly")).Should(mailed)
 		page := f.get(ctx, "weekly/latest/report.html")
 		backup := filepath.Join(filepath.Dir(f.file), "backup.db")
@@ -148,7 +148,7 @@ var _ = Describe("A ledger", Ordered, func() {
 		f.Operator.Kill()
 		f.removeLedger()
 		Expect(f.Operator.Start(ctx)).To(Succeed())
-		Eventually(f.read(ctx, "weekly")).Should(And(mailed, say(v1alpha1.ReasonReportMade, "no longer has that report")))
+		Eventually(f.read(ctx, "weekly")).Should(And(mailed, say(v1beta1.ReasonReportMade, "no longer has that report")))
 		once := map[string]int{"ann@example.com": 1, "bob@example.com": 1}
 		Expect(f.post.Got()).To(Equal(once))
 
@@ -158,9 +158,9 @@ var _ = Describe("A ledger", Ordered, func() {
 		Expect(f.Operator.Start(ctx)).To(Succeed())
 		Eventually(f.read(ctx, "weekly")).Should(mailed)
 		Expect(f.get(ctx, "weekly/latest/report.html")).To(Equal(page))
-		f.annotate(ctx, r, v1alpha1.AnnotationReportUntil, nil)
+		f.annotate(ctx, r, v1beta1.AnnotationReportUntil, nil)
 		Eventually(f.read(ctx, "weekly")).Should(HaveField("Status.AskedUntil", BeEmpty()))
-		f.annotate(ctx, r, v1alpha1.AnnotationReportUntil, f.until.Format(time.RFC3339))
+		f.annotate(ctx, r, v1beta1.AnnotationReportUntil, f.until.Format(time.RFC3339))
 		Eventually(f.read(ctx, "weekly")).Should(And(HaveField("Status.Last.Revision", int32(2)), mailed), "the past is there as well")
 		Expect(f.document(ctx, "weekly").Total).To(And(HaveField("Cost", "480.00"), HaveField("Runs", 1)))
 		Expect(f.post.Got()).To(Equal(once), "nothing is mailed twice")

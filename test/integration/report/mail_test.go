@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil/post"
 )
 
@@ -21,9 +21,9 @@ var _ = Describe("Mail of a report", Ordered, func() {
 	})
 
 	// mailedTo has a report mailed to people, by the server that a Secret names.
-	mailedTo := func(server string, people ...string) func(*v1alpha1.CostReport) {
-		return func(r *v1alpha1.CostReport) {
-			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretRef: v1alpha1.ObjectRef{Name: server}, From: post.From, To: people}
+	mailedTo := func(server string, people ...string) func(*v1beta1.CostReport) {
+		return func(r *v1beta1.CostReport) {
+			r.Spec.Mail = &v1beta1.ReportMail{SMTPSecretRef: v1beta1.ObjectRef{Name: server}, From: post.From, To: people}
 		}
 	}
 	// name has a Secret name a server until the spec ends.
@@ -35,7 +35,7 @@ var _ = Describe("Mail of a report", Ordered, func() {
 			Expect(client.IgnoreNotFound(f.Client.Delete(ctx, secret))).To(Succeed())
 		})
 	}
-	forget := func(ctx SpecContext, r *v1alpha1.CostReport) {
+	forget := func(ctx SpecContext, r *v1beta1.CostReport) {
 		GinkgoHelper()
 		Expect(f.Client.Delete(ctx, r)).To(Succeed())
 	}
@@ -46,18 +46,18 @@ var _ = Describe("Mail of a report", Ordered, func() {
 		name(ctx, "down", down.Secret)
 		down.Close()
 		r := f.report("down", mailedTo("down", "ann@example.com", "bob@example.com"))
-		r.Annotations[v1alpha1.AnnotationReportUntil] = f.until.AddDate(0, 0, -1).Format(time.RFC3339) // another was due since
+		r.Annotations[v1beta1.AnnotationReportUntil] = f.until.AddDate(0, 0, -1).Format(time.RFC3339) // another was due since
 		Expect(f.Client.Create(ctx, r)).To(Succeed())
 		at := net.JoinHostPort(string(down.Secret["host"]), string(down.Secret["port"]))
-		Eventually(f.read(ctx, "down")).Should(And(say(v1alpha1.ReasonReportMade), HaveField("Status.Mailed", "0/2"),
-			sayOfMail(v1alpha1.ReasonMailServerUnavailable, "0 of 2 mails were accepted",
+		Eventually(f.read(ctx, "down")).Should(And(say(v1beta1.ReasonReportMade), HaveField("Status.Mailed", "0/2"),
+			sayOfMail(v1beta1.ReasonMailServerUnavailable, "0 of 2 mails were accepted",
 				"The mail server cannot be reached: "+at, "refused", "The next try is at ")))
 		Expect(f.columns(ctx, "down")).To(HaveKeyWithValue("Mailed", "0/2"))
 		up, err := down.Again(ctx)
 		Expect(err).NotTo(HaveOccurred(), "it is up")
 		DeferCleanup(up.Close)
 		Eventually(up.Got).Should(Equal(map[string]int{"ann@example.com": 1, "bob@example.com": 1}))
-		Eventually(f.read(ctx, "down")).Should(And(HaveField("Status.Mailed", "2/2"), sayOfMail(v1alpha1.ReasonAllMailed)))
+		Eventually(f.read(ctx, "down")).Should(And(HaveField("Status.Mailed", "2/2"), sayOfMail(v1beta1.ReasonAllMailed)))
 		forget(ctx, r)
 	})
 
@@ -70,15 +70,15 @@ var _ = Describe("Mail of a report", Ordered, func() {
 		name(ctx, "smtp", f.post.Secret)
 		r := f.report("silent", mailedTo("silent", "ann@example.com", "bob@example.com"))
 		Expect(f.Client.Create(ctx, r)).To(Succeed())
-		Eventually(f.read(ctx, "silent")).Should(sayOfMail(v1alpha1.ReasonMailing, "2 are being sent"))
+		Eventually(f.read(ctx, "silent")).Should(sayOfMail(v1beta1.ReasonMailing, "2 are being sent"))
 		other := f.report("other", mailedTo("smtp", "other@example.com"))
 		Expect(f.Client.Create(ctx, other)).To(Succeed())
 		s := f.NewScenario(GinkgoT(), "silent", 1)
 		s.Submit(s.Job("job").Range(1, 1))
-		Eventually(s.Fetch("job")).Should(HaveField("Status.Phase", v1alpha1.PhaseRunning))
-		Eventually(f.read(ctx, "other")).Should(And(say(v1alpha1.ReasonReportMade), HaveField("Status.Mailed", "1/1")))
-		Eventually(f.read(ctx, "silent")).Should(And(say(v1alpha1.ReasonReportMade), HaveField("Status.Mailed", "0/2"),
-			sayOfMail(v1alpha1.ReasonMailServerUnavailable, at.String(), "it took too long", "The next try is at ")))
+		Eventually(s.Fetch("job")).Should(HaveField("Status.Phase", v1beta1.PhaseRunning))
+		Eventually(f.read(ctx, "other")).Should(And(say(v1beta1.ReasonReportMade), HaveField("Status.Mailed", "1/1")))
+		Eventually(f.read(ctx, "silent")).Should(And(say(v1beta1.ReasonReportMade), HaveField("Status.Mailed", "0/2"),
+			sayOfMail(v1beta1.ReasonMailServerUnavailable, at.String(), "it took too long", "The next try is at ")))
 		Expect(f.post.Got()).To(HaveKeyWithValue("other@example.com", 1))
 		forget(ctx, r)
 		forget(ctx, other)
@@ -86,14 +86,14 @@ var _ = Describe("Mail of a report", Ordered, func() {
 
 	It("behaviour 4: an operator that is killed after any of the mails sends each once", func(ctx SpecContext) {
 		name(ctx, "smtp", f.post.Secret)
-		reports := make([]*v1alpha1.CostReport, 4)
+		reports := make([]*v1beta1.CostReport, 4)
 		for k := 1; k <= 3; k++ {
 			reports[k] = f.report(fmt.Sprintf("killed-%d", k))
 			Expect(f.Client.Create(ctx, reports[k])).To(Succeed())
 		}
 		for k := 1; k <= 3; k++ {
 			r := f.read(ctx, reports[k].Name)
-			Eventually(r).Should(say(v1alpha1.ReasonReportMade))
+			Eventually(r).Should(say(v1beta1.ReasonReportMade))
 			people, once := []string{}, map[string]int{}
 			for _, who := range []string{"ann", "bob", "zoe"} {
 				address := fmt.Sprintf("%s.%d@example.com", who, k)
@@ -119,7 +119,7 @@ var _ = Describe("Mail of a report", Ordered, func() {
 			Expect(f.Operator.Start(ctx)).To(Succeed())
 			Eventually(r).Should(And(HaveField("Status.Mailed", "2/3"),
 				HaveField("Status.Refused", ConsistOf(people[k-1]+" (unconfirmed)")),
-				sayOfMail(v1alpha1.ReasonSomeRefused, "whose delivery is uncertain")), "killed after mail %d", k)
+				sayOfMail(v1beta1.ReasonSomeRefused, "whose delivery is uncertain")), "killed after mail %d", k)
 			Expect(arrived()).To(Equal(once), "killed after mail %d", k)
 		}
 	})

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/rbac"
 )
 
@@ -32,7 +32,7 @@ func say(reason string, words ...string) OmegaMatcher {
 
 // sayOfMail matches a report whose condition Mailed says so.
 func sayOfMail(reason string, words ...string) OmegaMatcher {
-	matchers := []OmegaMatcher{HaveField("Type", v1alpha1.ConditionMailed), HaveField("Reason", reason)}
+	matchers := []OmegaMatcher{HaveField("Type", v1beta1.ConditionMailed), HaveField("Reason", reason)}
 	for _, word := range words {
 		matchers = append(matchers, HaveField("Message", ContainSubstring(word)))
 	}
@@ -40,23 +40,23 @@ func sayOfMail(reason string, words ...string) OmegaMatcher {
 }
 
 // read reads a CostReport.
-func (f *fixture) read(ctx context.Context, name string) func() (*v1alpha1.CostReport, error) {
-	return func() (*v1alpha1.CostReport, error) {
-		r := &v1alpha1.CostReport{}
+func (f *fixture) read(ctx context.Context, name string) func() (*v1beta1.CostReport, error) {
+	return func() (*v1beta1.CostReport, error) {
+		r := &v1beta1.CostReport{}
 		return r, f.Client.Get(ctx, client.ObjectKey{Name: name}, r)
 	}
 }
 
 // make creates a CostReport, and returns its JSON file once it is made.
-func (f *fixture) make(ctx context.Context, r *v1alpha1.CostReport) document {
+func (f *fixture) make(ctx context.Context, r *v1beta1.CostReport) document {
 	GinkgoHelper()
 	Expect(f.Client.Create(ctx, r)).To(Succeed())
-	Eventually(f.read(ctx, r.Name)).Should(say(v1alpha1.ReasonReportMade))
+	Eventually(f.read(ctx, r.Name)).Should(say(v1beta1.ReasonReportMade))
 	return f.document(ctx, r.Name)
 }
 
 // annotate sets an annotation of a CostReport; nil removes it.
-func (f *fixture) annotate(ctx context.Context, r *v1alpha1.CostReport, key string, value any) {
+func (f *fixture) annotate(ctx context.Context, r *v1beta1.CostReport, key string, value any) {
 	GinkgoHelper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 	Expect(err).NotTo(HaveOccurred())
@@ -193,7 +193,7 @@ func (f *fixture) columns(ctx context.Context, name string) map[string]any {
 	GinkgoHelper()
 	asked, err := rest.HTTPClientFor(f.Config)
 	Expect(err).NotTo(HaveOccurred())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.Config.Host+"/apis/tideline.io/v1alpha1/costreports/"+name,
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.Config.Host+"/apis/tideline.io/v1beta1/costreports/"+name,
 		http.NoBody)
 	Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
@@ -43,7 +43,7 @@ func (truth *ran) busyWeek(f *fixture) []ledger.Entries {
 		task := random.IntN(500)
 		pod := ledger.Pod{
 			Namespace: fmt.Sprintf("ns-%d", task%15), Node: "gpu-0", Profile: fmt.Sprintf("team-%d", task%15),
-			User: fmt.Sprintf("user-%d", task%300), Kind: v1alpha1.ElasticTrainingJobKind, Task: fmt.Sprintf("task-%d", task),
+			User: fmt.Sprintf("user-%d", task%300), Kind: v1beta1.ElasticTrainingJobKind, Task: fmt.Sprintf("task-%d", task),
 			Run: strconv.Itoa(run), Resources: ledger.Resources{"nvidia.com/gpu": 1000},
 		}
 		seconds := min(1+1144*math.Exp(1.785*random.NormFloat64()), 10*24*3600)
@@ -60,9 +60,9 @@ func (truth *ran) busyWeek(f *fixture) []ledger.Entries {
 		inWeek := min(end.Unix(), f.until.Unix()) - max(begin.Unix(), from.Unix())
 		for i := range workers {
 			worker, price := pod, int64(2)
-			worker.UID, worker.Name, worker.Role = fmt.Sprintf("%d-%d", run, i), fmt.Sprintf("%d-worker-%d", run, i), v1alpha1.PartCore
+			worker.UID, worker.Name, worker.Role = fmt.Sprintf("%d-%d", run, i), fmt.Sprintf("%d-worker-%d", run, i), v1beta1.PartCore
 			if i > 1 {
-				worker.Role, price = v1alpha1.PartSurplus, 1
+				worker.Role, price = v1beta1.PartSurplus, 1
 			}
 			for _, key := range []string{"total/", "user/" + pod.User, "team/" + pod.Profile, "task/" + pod.Task} {
 				truth.cents[key] += inWeek * gpus * price

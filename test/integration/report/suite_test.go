@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/rbac"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
@@ -50,8 +50,8 @@ const hostile = `=HYPERLINK("http://evil.example","<script>alert(1)</script>")`
 
 // week is what was held. A GPU costs 10 an hour: 1,000 + 240 + 100 + 60 are 1,400.
 var week = []held{
-	{"ads", "alice", v1alpha1.ElasticTrainingJobKind, "ctr", 10, 10, 0.5, ledger.Succeeded},
-	{"ads", "bob", v1alpha1.ElasticTrainingJobKind, "ranker", 2, 12, 0.9, ledger.Failed},
+	{"ads", "alice", v1beta1.ElasticTrainingJobKind, "ctr", 10, 10, 0.5, ledger.Succeeded},
+	{"ads", "bob", v1beta1.ElasticTrainingJobKind, "ranker", 2, 12, 0.9, ledger.Failed},
 	{"search", hostile, "Pod", "<b>notebook</b>", 1, 10, -1, ledger.Deleted},
 	{"search", "", "Job", "nobodys", 1, 6, -1, ledger.Succeeded},
 }
@@ -109,7 +109,7 @@ reports: {mailTimeoutSeconds: 10, mailRetrySeconds: 2}
 func (f *fixture) end(ctx context.Context) {
 	GinkgoHelper()
 	Expect(f.StopOperator()).To(Succeed(), "the operator's log is clean")
-	Expect(f.Client.DeleteAllOf(ctx, &v1alpha1.CostReport{})).To(Succeed())
+	Expect(f.Client.DeleteAllOf(ctx, &v1beta1.CostReport{})).To(Succeed())
 	for _, o := range []client.Object{configMap("prices", "", ""), configMap("people", "", ""), smtp("smtp", nil)} {
 		Expect(client.IgnoreNotFound(f.Client.Delete(ctx, o))).To(Succeed())
 	}
@@ -138,7 +138,7 @@ func lastWeek(f *fixture) []ledger.Entries {
 			entries.Stays = append(entries.Stays, ledger.Stay{
 				Pod: ledger.Pod{
 					UID: fmt.Sprintf("%d-%d", i, n), Namespace: h.team, Name: fmt.Sprintf("%d-worker-%d", i, n), Node: "gpu-0",
-					Profile: h.team, User: h.user, Kind: h.kind, Task: h.task, Run: fmt.Sprintf("run-%d", i), Role: v1alpha1.PartCore,
+					Profile: h.team, User: h.user, Kind: h.kind, Task: h.task, Run: fmt.Sprintf("run-%d", i), Role: v1beta1.PartCore,
 					Model: "A100", Resources: ledger.Resources{"nvidia.com/gpu": 1000},
 				},
 				Begin: f.day, End: f.day.Add(length), Final: true, Outcome: h.outcome,
@@ -198,13 +198,13 @@ func priceList(daysAndPrices ...string) string {
 
 // report is one that is made of the past. By its schedule one was due as the past ended, and none is for months, so that it makes
 // no difference when these tests run.
-func (f *fixture) report(name string, change ...func(*v1alpha1.CostReport)) *v1alpha1.CostReport {
-	r := &v1alpha1.CostReport{
+func (f *fixture) report(name string, change ...func(*v1beta1.CostReport)) *v1beta1.CostReport {
+	r := &v1beta1.CostReport{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
-			v1alpha1.AnnotationReportUntil: f.until.Format(time.RFC3339),
+			v1beta1.AnnotationReportUntil: f.until.Format(time.RFC3339),
 		}},
-		Spec: v1alpha1.CostReportSpec{
-			PriceListRef: v1alpha1.ObjectRef{Name: "prices"},
+		Spec: v1beta1.CostReportSpec{
+			PriceListRef: v1beta1.ObjectRef{Name: "prices"},
 			Schedule:     fmt.Sprintf("0 0 %d %d *", f.until.Day(), f.until.Month()),
 		},
 	}
@@ -215,6 +215,6 @@ func (f *fixture) report(name string, change ...func(*v1alpha1.CostReport)) *v1a
 }
 
 // over has a report be of a window of that length.
-func over(window time.Duration) func(*v1alpha1.CostReport) {
-	return func(r *v1alpha1.CostReport) { r.Spec.Window = &metav1.Duration{Duration: window} }
+func over(window time.Duration) func(*v1beta1.CostReport) {
+	return func(r *v1beta1.CostReport) { r.Spec.Window = &metav1.Duration{Duration: window} }
 }

@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
@@ -17,13 +17,13 @@ var _ = Describe("A dispute", Ordered, func() {
 	It("behaviour 6: why a job waited is answered with who held what, also by an operator that was killed", func(ctx SpecContext) {
 		s := f.NewScenario(GinkgoT(), "why", 2)
 		s.Submit(s.Job("held").Range(2, 2).Owner("bob"))
-		Eventually(s.Fetch("held")).Should(HaveField("Status.Phase", v1alpha1.PhaseRunning))
+		Eventually(s.Fetch("held")).Should(HaveField("Status.Phase", v1beta1.PhaseRunning))
 		s.Submit(s.Job("ctr").Range(1, 1).Owner("alice"))
-		Eventually(s.Fetch("ctr")).Should(HaveField("Status.Reason", v1alpha1.ReasonUnschedulable))
+		Eventually(s.Fetch("ctr")).Should(HaveField("Status.Reason", v1beta1.ReasonUnschedulable))
 		at := time.Now().UTC().Truncate(time.Second).Add(time.Second)
 		Eventually(time.Now).Should(BeTemporally(">", at.Add(time.Second)), "times of statuses are whole seconds")
 		s.DeleteJob("held")
-		Eventually(s.Fetch("ctr")).Should(HaveField("Status.Phase", v1alpha1.PhaseRunning))
+		Eventually(s.Fetch("ctr")).Should(HaveField("Status.Phase", v1beta1.PhaseRunning))
 		why := func() (string, error) {
 			said, _, err := f.Command(ctx, "why", s.Namespace+"/ctr", "--at", at.Format(time.RFC3339), "--config", f.configuration)
 			return said, err

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/rbac"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -59,13 +59,13 @@ sharing:
 		Expect(s.Worker("halves", 1).Annotations[placedOn]).To(Equal(device), "both are on one device")
 
 		s.Submit(s.Job("third").Range(1, 1).Template(half).Owner("alice"))
-		Eventually(s.Fetch("third")).Should(testutil.Wait(v1alpha1.ReasonQuotaExceeded), "there is room, and her cap is reached")
+		Eventually(s.Fetch("third")).Should(testutil.Wait(v1beta1.ReasonQuotaExceeded), "there is room, and her cap is reached")
 		Expect(s.Read("third").Status.Message).To(Equal("alice may hold at most 2 nvidia.com/gpu (profile parts). 2 nvidia.com/gpu " +
 			"in use, and the job asks for 0.5 nvidia.com/gpu. The job starts by itself when enough is released."))
 		s.Submit(s.Job("others").Range(1, 1).Template(half).Owner("bob"))
 		Eventually(s.Fetch("others")).Should(testutil.Train(1), "he has a cap of his own")
-		Eventually(func() (*v1alpha1.ResourceQuotaProfile, error) {
-			p := &v1alpha1.ResourceQuotaProfile{}
+		Eventually(func() (*v1beta1.ResourceQuotaProfile, error) {
+			p := &v1beta1.ResourceQuotaProfile{}
 			return p, s.Client.Get(ctx, client.ObjectKey{Name: "parts"}, p)
 		}).Should(HaveField("Status.Accelerators", HavePrefix("2.5/")), "a whole one and three halves")
 
@@ -152,12 +152,12 @@ prices:
   accelerators: [{resource: nvidia.com/gpu, hourly: "3600"}]
 `},
 	}
-	r := &v1alpha1.CostReport{
+	r := &v1beta1.CostReport{
 		ObjectMeta: metav1.ObjectMeta{Name: "parts", Annotations: map[string]string{
-			v1alpha1.AnnotationReportUntil: until.Format(time.RFC3339),
+			v1beta1.AnnotationReportUntil: until.Format(time.RFC3339),
 		}},
-		Spec: v1alpha1.CostReportSpec{
-			PriceListRef: v1alpha1.ObjectRef{Name: prices.Name}, Schedule: "0 0 1 1 *", Window: &metav1.Duration{Duration: time.Hour},
+		Spec: v1beta1.CostReportSpec{
+			PriceListRef: v1beta1.ObjectRef{Name: prices.Name}, Schedule: "0 0 1 1 *", Window: &metav1.Duration{Duration: time.Hour},
 			Profiles: []string{"parts"},
 		},
 	}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -70,7 +70,7 @@ var _ = Describe("A shared GPU", func() {
 		}
 		s.Submit(s.Job("b").Range(1, 1).Template(half), s.Job("whole").Range(1, 1))
 		Eventually(s.Fetch("whole")).Should(testutil.Train(1), "a whole GPU is free beside it")
-		Eventually(s.Fetch("b")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "no half is left")
+		Eventually(s.Fetch("b")).Should(testutil.Wait(v1beta1.ReasonUnschedulable), "no half is left")
 		says(s, "b", "Free for it: 0 volcano.sh/vgpu-cores, 0 volcano.sh/vgpu-memory, "+
 			"8 volcano.sh/vgpu-number; the largest gang of such workers that fits now: 0. "+
 			"It is short of 50 volcano.sh/vgpu-cores, 8192 volcano.sh/vgpu-memory.")
@@ -87,7 +87,7 @@ var _ = Describe("A shared GPU", func() {
 		s.Submit(s.Job("a").Range(3, 3).Template(asks("6554", "40")))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "20 of one device are free, 60 of the other")
 		s.Submit(s.Job("b").Range(1, 1).Template(asks("11468", "70")))
-		Eventually(s.Fetch("b")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "70 are on no device")
+		Eventually(s.Fetch("b")).Should(testutil.Wait(v1beta1.ReasonUnschedulable), "70 are on no device")
 		s.Submit(s.Job("whole").Range(1, 1))
 		Eventually(s.Fetch("whole")).Should(testutil.Train(1), "others are placed meanwhile")
 		s.DeleteJob("a")
@@ -100,7 +100,7 @@ var _ = Describe("A shared GPU", func() {
 		s.Submit(s.Job("a").Range(3, 3).Template(half))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "one device is full, and half of the other")
 		s.Submit(s.Job("b").Range(1, 1).Template(asks("12288", "50")))
-		Eventually(s.Fetch("b")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "12 GiB are on no device")
+		Eventually(s.Fetch("b")).Should(testutil.Wait(v1beta1.ReasonUnschedulable), "12 GiB are on no device")
 		says(s, "b", "Free for it: 50 volcano.sh/vgpu-cores, 8192 volcano.sh/vgpu-memory, "+
 			"17 volcano.sh/vgpu-number; the largest gang of such workers that fits now: 0. "+
 			"It is short of 4096 volcano.sh/vgpu-memory.")

@@ -9,14 +9,14 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
 // numbers are the values of samples in an answer of Prometheus.
 var numbers = regexp.MustCompile(`,"[^"]*"\]`)
 
-const enforce, recommend = v1alpha1.SizingEnforce, v1alpha1.SizingRecommend
+const enforce, recommend = v1beta1.SizingEnforce, v1beta1.SizingRecommend
 
 // oneBucket is how far CPU may be above what is exact.
 const oneBucket = 1.05
@@ -75,7 +75,7 @@ var _ = Describe("Sizing", Ordered, func() {
 		unknown := f.runs(f.job("unknown-a", "unknown", enforce))
 		cpu, memory := f.asks("unknown-a", 1)
 		Expect([]float64{cpu, memory}).To(Equal([]float64{16, 64}))
-		Expect(reasonOf(unknown, "cpu")).To(Equal(v1alpha1.SizedByHistory))
+		Expect(reasonOf(unknown, "cpu")).To(Equal(v1beta1.SizedByHistory))
 	})
 
 	It("behaviour 3: two weeks at the limits cut nothing", func() {
@@ -84,9 +84,9 @@ var _ = Describe("Sizing", Ordered, func() {
 		cpu, memory := f.asks("throttled-a", 1)
 		Expect(cpu).To(BeEquivalentTo(16))
 		Expect(memory).To(BeNumerically("~", 10.4, 0.01), "of memory it had enough")
-		Expect(reasonOf(throttled, "cpu")).To(Equal(v1alpha1.SizedHeld))
+		Expect(reasonOf(throttled, "cpu")).To(Equal(v1beta1.SizedHeld))
 		full := f.runs(f.job("full-a", "full", enforce))
-		Expect(reasonOf(full, "memory")).To(Equal(v1alpha1.SizedHeld))
+		Expect(reasonOf(full, "memory")).To(Equal(v1beta1.SizedHeld))
 	})
 
 	It("behaviour 3: whoever ran out of memory that was cut gets it back, also in other jobs of the task", func(ctx SpecContext) {
@@ -100,7 +100,7 @@ var _ = Describe("Sizing", Ordered, func() {
 		job := f.Read("hungry")
 		Expect(job.Status.Restarts).To(BeZero(), "that was not its fault")
 		Expect(job.Status.Sizing.Resources).To(ContainElement(And(HaveField("Role", "worker"), HaveField("Resource", "memory"),
-			HaveField("Reason", v1alpha1.SizedByOOM))))
+			HaveField("Reason", v1beta1.SizedByOOM))))
 
 		other := f.runs(f.job("other", "steady", enforce))
 		_, memory = f.asks("other", 1)
@@ -127,7 +127,7 @@ var _ = Describe("Sizing", Ordered, func() {
 			job := f.runs(f.job(name, "unknown-"+name, enforce))
 			cpu, memory := f.asks(name, 1)
 			Expect([]float64{cpu, memory}).To(Equal([]float64{16, 64}), "%s", is)
-			Expect(reasonOf(job, "cpu")).To(BeElementOf(v1alpha1.SizedByMetrics, v1alpha1.SizedByHistory), "%s", is)
+			Expect(reasonOf(job, "cpu")).To(BeElementOf(v1beta1.SizedByMetrics, v1beta1.SizedByHistory), "%s", is)
 			f.DeleteJob(name)
 		}
 		f.gate.turn(fair)
@@ -145,17 +145,17 @@ var _ = Describe("Sizing", Ordered, func() {
 })
 
 // messageOf is what is said of a resource of the workers.
-func messageOf(job *v1alpha1.ElasticTrainingJob, resource corev1.ResourceName) string {
+func messageOf(job *v1beta1.ElasticTrainingJob, resource corev1.ResourceName) string {
 	return sized(job, resource).Message
 }
 
 // reasonOf is why a resource of the workers was sized as it was.
-func reasonOf(job *v1alpha1.ElasticTrainingJob, resource corev1.ResourceName) string {
+func reasonOf(job *v1beta1.ElasticTrainingJob, resource corev1.ResourceName) string {
 	return sized(job, resource).Reason
 }
 
 // sized is what became of a resource of the workers.
-func sized(job *v1alpha1.ElasticTrainingJob, resource corev1.ResourceName) v1alpha1.SizedResource {
+func sized(job *v1beta1.ElasticTrainingJob, resource corev1.ResourceName) v1beta1.SizedResource {
 	if job.Status.Sizing != nil {
 		for _, r := range job.Status.Sizing.Resources {
 			if r.Role == "worker" && r.Resource == string(resource) {
@@ -163,5 +163,5 @@ func sized(job *v1alpha1.ElasticTrainingJob, resource corev1.ResourceName) v1alp
 			}
 		}
 	}
-	return v1alpha1.SizedResource{Reason: "the resource was not sized"}
+	return v1beta1.SizedResource{Reason: "the resource was not sized"}
 }

@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -124,8 +124,8 @@ func (f *fixture) record(ctx context.Context, midnight time.Time) error {
 	err = each(midnight, func(p past, pod string, begin, end time.Time) error {
 		entries.Stays = append(entries.Stays, ledger.Stay{
 			Pod: ledger.Pod{
-				UID: string(uuid.NewUUID()), Namespace: f.Scenario.Namespace, Name: pod, Node: "gpu-0", Kind: v1alpha1.ElasticTrainingJobKind,
-				Task: p.task, Run: "1-1", Role: v1alpha1.PartCore, Resources: ledger.Resources{"cpu": 16000, "nvidia.com/gpu": 1000},
+				UID: string(uuid.NewUUID()), Namespace: f.Scenario.Namespace, Name: pod, Node: "gpu-0", Kind: v1beta1.ElasticTrainingJobKind,
+				Task: p.task, Run: "1-1", Role: v1beta1.PartCore, Resources: ledger.Resources{"cpu": 16000, "nvidia.com/gpu": 1000},
 			},
 			Begin: begin, End: end, Final: true, Outcome: ledger.Succeeded,
 		})
@@ -151,15 +151,15 @@ func (f *fixture) used(to io.Writer, midnight time.Time) error {
 }
 
 // job is one of two workers of a task, each of which asks for 16 processors, 64Gi and a GPU.
-func (f *fixture) job(name, task string, mode v1alpha1.SizingMode) *testutil.JobBuilder {
+func (f *fixture) job(name, task string, mode v1beta1.SizingMode) *testutil.JobBuilder {
 	return testutil.Job(name).In(f.Scenario.Namespace).Range(2, 2).GPUs(1).Tier("small-traffic").Asks("16", "64Gi").
-		With(func(j *v1alpha1.ElasticTrainingJob) {
-			j.Spec.Task, j.Spec.Sizing = task, &v1alpha1.JobSizing{Mode: mode}
+		With(func(j *v1beta1.ElasticTrainingJob) {
+			j.Spec.Task, j.Spec.Sizing = task, &v1beta1.JobSizing{Mode: mode}
 		})
 }
 
 // runs creates a job and returns it when it runs.
-func (f *fixture) runs(b *testutil.JobBuilder) *v1alpha1.ElasticTrainingJob {
+func (f *fixture) runs(b *testutil.JobBuilder) *v1beta1.ElasticTrainingJob {
 	GinkgoHelper()
 	f.Submit(b)
 	name := b.Obj().Name

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
@@ -43,7 +43,7 @@ var _ = Describe("When an admin follows the doctor", Serial, func() {
 
 		s.Submit(s.Job("b").Starvation(0).Range(2, 2).CompletionGrace(time.Second))
 		Eventually(s.Fetch("b")).Should(testutil.Train(2), "B is served")
-		Eventually(s.Fetch("a")).Should(And(testutil.Train(6), testutil.HaveReason(v1alpha1.ReasonCoolingDown)), "A gave way")
+		Eventually(s.Fetch("a")).Should(And(testutil.Train(6), testutil.HaveReason(v1beta1.ReasonCoolingDown)), "A gave way")
 		Expect(s.UIDs("a")).To(HaveLen(6), "with two workers of %v", before)
 		Expect(s.Audit.Select(testutil.Doing("delete", "pods"), testutil.ByVolcano)).To(HaveLen(2), "Volcano evicted two")
 		Expect(s.Audit.Select(testutil.Doing("delete", "pods"), testutil.ByOperator)).To(BeEmpty(), "the operator does not act")

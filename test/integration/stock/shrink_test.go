@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
@@ -39,7 +39,7 @@ func (w shrink) comesAndGoes(b *testutil.JobBuilder) {
 	w.shrank()
 	w.isTold()
 	w.b.SucceedAll("b")
-	Eventually(w.b.Fetch("b")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "B ends")
+	Eventually(w.b.Fetch("b")).Should(testutil.HavePhase(v1beta1.PhaseSucceeded), "B ends")
 	w.growsBack()
 	Eventually(w.b.Events).WithArguments(w.b.Read("b")).WithTimeout(several).Should(
 		ContainElement("RoomMade: Workers of other jobs leave to make room for this job: "+w.a.Namespace+"/a (2)."), "it names A")
@@ -48,7 +48,7 @@ func (w shrink) comesAndGoes(b *testutil.JobBuilder) {
 // shrank checks that the operator let exactly workers 7 and 6 go, not before B had starved, and that A is otherwise undisturbed.
 func (w shrink) shrank() {
 	GinkgoHelper()
-	Eventually(w.a.Fetch("a")).Should(And(testutil.Train(6), testutil.HaveReason(v1alpha1.ReasonCoolingDown)),
+	Eventually(w.a.Fetch("a")).Should(And(testutil.Train(6), testutil.HaveReason(v1beta1.ReasonCoolingDown)),
 		"A gave way with two workers and says that it will not ask for them yet")
 	a := w.a.Read("a")
 	Expect(a).To(testutil.HaveRestarts(0), "giving way is no failure")
@@ -117,7 +117,7 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 		s := newScenario("stock-s3", 8)
 		before := fill(s, s.Job("a").Cooldown(cooldown))
 		Expect(schedulerConfigured(s.Read("a"))).To(Equal("False/Incomplete"), "A says that Volcano's configuration is incomplete")
-		Expect(testutil.Condition(s.Read("a"), v1alpha1.ConditionSchedulerConfigured).Message).To(sayLacks(), "and what it lacks")
+		Expect(testutil.Condition(s.Read("a"), v1beta1.ConditionSchedulerConfigured).Message).To(sayLacks(), "and what it lacks")
 		shrink{s, s, before}.comesAndGoes(starving(s, "b"))
 	})
 
@@ -145,7 +145,7 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 		before := fill(s, s.Job("a"))
 		s.Submit(starving(s, "b").Range(7, 8))
 		nobodyLeaves(s, before)
-		Expect(s.Read("b")).To(testutil.HavePhase(v1alpha1.PhasePending), "B waits")
+		Expect(s.Read("b")).To(testutil.HavePhase(v1beta1.PhasePending), "B waits")
 		Expect(s.Read("b").Status.Message).To(And(ContainSubstring("Free for it: 0 nvidia.com/gpu"),
 			ContainSubstring("Surplus that may give way: "+s.Namespace+"/a (6).")), "and says why")
 	})
@@ -161,7 +161,7 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 			s.Hold("stops", i) // The simulated kubelet knows no grace period.
 		}
 		s.Patch(s.Read("stops"), `{"spec":{"suspend":true}}`)
-		Eventually(s.Fetch("stops")).Should(testutil.HaveReason(v1alpha1.ReasonSuspending), "its pods terminate")
+		Eventually(s.Fetch("stops")).Should(testutil.HaveReason(v1beta1.ReasonSuspending), "its pods terminate")
 
 		s.Submit(starving(s, "b").Range(2, 2))
 		Eventually(s.Fetch("b")).Should(HaveField("Status.Message", ContainSubstring("Pods that are terminating "+
@@ -182,7 +182,7 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 		s.Submit(starving(s, "b").Range(2, 2))
 		Eventually(s.Fetch("b")).Should(testutil.Train(2), "the modest gang is served")
 		Eventually(s.Fetch("a")).Should(testutil.Train(6), "by two workers that left")
-		Expect(s.Read("ahead")).To(And(testutil.HavePhase(v1alpha1.PhasePending), HaveField("Status.Place", int32(1))),
+		Expect(s.Read("ahead")).To(And(testutil.HavePhase(v1beta1.PhasePending), HaveField("Status.Place", int32(1))),
 			"the impossible gang waits on")
 		s.Submit(starving(s, "c").Range(3, 3))
 		Eventually(s.Fetch("c")).Should(testutil.Train(3), "and so is the next")
@@ -192,11 +192,11 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 	It("takes surplus of the older job that has just saved, and not of the younger that has not", func() {
 		s := newScenario("stock-saved", 8)
 		for _, name := range []string{"old", "young"} {
-			s.Submit(s.Job(name).Range(2, 4).ShrinkBy(v1alpha1.ShrinkByOperator))
+			s.Submit(s.Job(name).Range(2, 4).ShrinkBy(v1beta1.ShrinkByOperator))
 			Eventually(s.Fetch(name)).Should(testutil.Train(4), "%s trains, with two surplus workers", name)
 		}
 		saved := max(time.Now().Unix(), s.Read("young").Status.RunningSince.Unix()+1)
-		s.Patch(s.Worker("old", 0), fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, v1alpha1.AnnotationCheckpointDone, saved))
+		s.Patch(s.Worker("old", 0), fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, v1beta1.AnnotationCheckpointDone, saved))
 		Eventually(func() map[string]string {
 			return testutil.Get(s, &schedulingv1beta1.PodGroup{}, "old").Annotations
 		}).Should(HaveKey("volcano.sh/last-checkpoint-time"), "the operator knows of the checkpoint")
@@ -210,7 +210,7 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 
 	It("lets a whole step of surplus leave for one worker", suite.Long, func() {
 		s := newScenario("stock-step", 8)
-		before := fill(s, s.Job("a").With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Elasticity.Step = 3 }))
+		before := fill(s, s.Job("a").With(func(a *v1beta1.ElasticTrainingJob) { a.Spec.Elasticity.Step = 3 }))
 		s.Submit(starving(s, "b").Range(1, 1))
 		Eventually(s.Fetch("b")).Should(testutil.Train(1), "B starts")
 		Eventually(s.Fetch("a")).Should(testutil.Train(5), "A has its core and a step")
@@ -224,7 +224,7 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 
 	It("leaves surplus alone whose job leaves it to Volcano", func() {
 		s := newScenario("stock-scheduler", 8)
-		before := fill(s, s.Job("a").ShrinkBy(v1alpha1.ShrinkByScheduler))
+		before := fill(s, s.Job("a").ShrinkBy(v1beta1.ShrinkByScheduler))
 		s.Submit(starving(s, "b").Range(2, 2))
 		nobodyLeaves(s, before)
 	})

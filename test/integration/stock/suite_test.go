@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
@@ -66,7 +66,7 @@ func sayLacks() types.GomegaMatcher {
 }
 
 // schedulerConfigured is the condition of that name as "True/Configured".
-func schedulerConfigured(job *v1alpha1.ElasticTrainingJob) string {
-	c := testutil.Condition(job, v1alpha1.ConditionSchedulerConfigured)
+func schedulerConfigured(job *v1beta1.ElasticTrainingJob) string {
+	c := testutil.Condition(job, v1beta1.ConditionSchedulerConfigured)
 	return string(c.Status) + "/" + c.Reason
 }

@@ -14,7 +14,7 @@ import (
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 	topologyv1alpha1 "volcano.sh/apis/pkg/apis/topology/v1alpha1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -129,14 +129,14 @@ func (p plant) racksOf(job string, from, to int) []int {
 }
 
 // hard binds a job to one HyperNode of a tier or lower.
-func hard(tier int32) func(*v1alpha1.ElasticTrainingJob) {
-	return func(job *v1alpha1.ElasticTrainingJob) {
-		job.Spec.NetworkTopology = &v1alpha1.NetworkTopology{Mode: v1alpha1.TopologyHard, HighestTierAllowed: ptr.To(tier)}
+func hard(tier int32) func(*v1beta1.ElasticTrainingJob) {
+	return func(job *v1beta1.ElasticTrainingJob) {
+		job.Spec.NetworkTopology = &v1beta1.NetworkTopology{Mode: v1beta1.TopologyHard, HighestTierAllowed: ptr.To(tier)}
 	}
 }
 
-func soft(job *v1alpha1.ElasticTrainingJob) {
-	job.Spec.NetworkTopology = &v1alpha1.NetworkTopology{Mode: v1alpha1.TopologySoft}
+func soft(job *v1beta1.ElasticTrainingJob) {
+	job.Spec.NetworkTopology = &v1beta1.NetworkTopology{Mode: v1beta1.TopologySoft}
 }
 
 var _ = Describe("Workers close to each other", func() {
@@ -182,7 +182,7 @@ var _ = Describe("Workers close to each other", func() {
 		p.Submit(p.Job("b").Range(3, 3).Starvation(time.Second).With(hard(1)))
 		Eventually(p.Fetch("b")).Should(testutil.Train(3), "B trains")
 		Expect(p.racksOf("b", 0, 3)).To(HaveLen(1), "in one rack")
-		Expect(meta.IsStatusConditionTrue(p.Read("a").Status.Conditions, v1alpha1.ConditionFailed)).To(BeFalse())
+		Expect(meta.IsStatusConditionTrue(p.Read("a").Status.Conditions, v1beta1.ConditionFailed)).To(BeFalse())
 		Expect(p.Read("a").Status.Restarts).To(BeZero(), "giving way is no restart")
 	})
 })

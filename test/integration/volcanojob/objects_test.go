@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 	batch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/cli/convert"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -48,7 +48,7 @@ var _ = Describe("Pods", func() {
 })
 
 // converted is what `tideline convert` prints for a job.
-func converted(job *batch.Job) *v1alpha1.ElasticTrainingJob {
+func converted(job *batch.Job) *v1beta1.ElasticTrainingJob {
 	GinkgoHelper()
 	written, err := yaml.Marshal(job)
 	Expect(err).NotTo(HaveOccurred())
@@ -56,7 +56,7 @@ func converted(job *batch.Job) *v1alpha1.ElasticTrainingJob {
 	program, args := cli.Root("tideline", convert.Command()), []string{"convert", "-f", "-"}
 	code := cli.Execute(context.Background(), program, args, bytes.NewReader(written), &stdout, &stderr)
 	Expect(code).To(BeZero(), stderr.String())
-	result := &v1alpha1.ElasticTrainingJob{}
+	result := &v1beta1.ElasticTrainingJob{}
 	Expect(yaml.UnmarshalStrict(stdout.Bytes(), result)).To(Succeed())
 	return result
 }
@@ -83,7 +83,7 @@ type side struct {
 func (s *side) rank(pod *corev1.Pod) int {
 	index := pod.Annotations[batch.TaskIndex]
 	if s.ours {
-		index = pod.Labels[v1alpha1.LabelWorkerIndex]
+		index = pod.Labels[v1beta1.LabelWorkerIndex]
 	}
 	i, err := strconv.Atoi(index)
 	if err != nil {

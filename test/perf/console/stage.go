@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -131,9 +131,9 @@ func (s *stage) fill(ctx context.Context) error {
 // awaitOnly waits until the standing trainings run, and no other one nor a pod of it is left.
 func (s *stage) awaitOnly(ctx context.Context) error {
 	return wait.PollUntilContextTimeout(ctx, time.Second, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
-		jobs, pods := &v1alpha1.ElasticTrainingJobList{}, &metav1.PartialObjectMetadataList{}
+		jobs, pods := &v1beta1.ElasticTrainingJobList{}, &metav1.PartialObjectMetadataList{}
 		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-		if err := errors.Join(s.Client.List(ctx, jobs), s.Client.List(ctx, pods, client.HasLabels{v1alpha1.LabelJob})); err != nil {
+		if err := errors.Join(s.Client.List(ctx, jobs), s.Client.List(ctx, pods, client.HasLabels{v1beta1.LabelJob})); err != nil {
 			return false, err
 		}
 		run := 0

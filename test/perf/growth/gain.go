@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil/benchmark"
 )
 
@@ -51,15 +51,15 @@ func drawSpeeds(seed uint64) []speed {
 var dividers = []subject{
 	{name: "equal split", set: pays, equal: true},
 	{name: "who came first", set: pays},
-	{name: "who gains most", set: func(job *v1alpha1.ElasticTrainingJob) {
+	{name: "who gains most", set: func(job *v1beta1.ElasticTrainingJob) {
 		pays(job)
-		job.Spec.Progress = &v1alpha1.JobProgress{}
+		job.Spec.Progress = &v1beta1.JobProgress{}
 	}},
 }
 
-func pays(job *v1alpha1.ElasticTrainingJob) {
-	job.Spec.Elasticity.Growth = v1alpha1.Growth{
-		Mode: v1alpha1.GrowthOnlyIfPays, CooldownSeconds: ptr.To(v1alpha1.DefaultCooldownSeconds),
+func pays(job *v1beta1.ElasticTrainingJob) {
+	job.Spec.Elasticity.Growth = v1beta1.Growth{
+		Mode: v1beta1.GrowthOnlyIfPays, CooldownSeconds: ptr.To(v1beta1.DefaultCooldownSeconds),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -56,14 +56,14 @@ type outcome struct {
 
 func newElastic(w *world, number int, s subject) *elastic {
 	name := fmt.Sprintf("training-%d", number)
-	job := &v1alpha1.ElasticTrainingJob{
+	job := &v1beta1.ElasticTrainingJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "team", Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: metav1.NewTime(w.now),
 		},
-		Spec: v1alpha1.ElasticTrainingJobSpec{
+		Spec: v1beta1.ElasticTrainingJobSpec{
 			MinReplicas: w.load.minimum, MaxReplicas: w.load.maximum,
-			Elasticity: v1alpha1.Elasticity{Shrink: v1alpha1.Shrink{MinRunSeconds: ptr.To[int32](0)}},
-			Framework: v1alpha1.Framework{Torchrun: &v1alpha1.Torchrun{
+			Elasticity: v1beta1.Elasticity{Shrink: v1beta1.Shrink{MinRunSeconds: ptr.To[int32](0)}},
+			Framework: v1beta1.Framework{Torchrun: &v1beta1.Torchrun{
 				JoinTimeoutSeconds: ptr.To[int32](600), LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
 			}},
 		},
@@ -112,7 +112,7 @@ func (e *elastic) plan() bool {
 	return e.write(&d.Status) || changed
 }
 
-func (e *elastic) write(status *v1alpha1.ElasticTrainingJobStatus) bool {
+func (e *elastic) write(status *v1beta1.ElasticTrainingJobStatus) bool {
 	before := e.o.Job.Status.DeepCopy()
 	changed := training.PaceOf(before, status) != 0
 	status.DeepCopyInto(&e.o.Job.Status)

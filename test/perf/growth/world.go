@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/growth"
@@ -337,7 +337,7 @@ func (w *world) growers() []capacity.Grower {
 	var all []capacity.Grower
 	for _, e := range w.trainings {
 		mode := e.o.Job.Spec.Elasticity.Growth.Mode
-		if mode != v1alpha1.GrowthOnlyIfFits && mode != v1alpha1.GrowthOnlyIfPays || e.o.Job.Status.Attempt == nil {
+		if mode != v1beta1.GrowthOnlyIfFits && mode != v1beta1.GrowthOnlyIfPays || e.o.Job.Status.Attempt == nil {
 			continue
 		}
 		placed := int32(0)

@@ -14,7 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
@@ -98,7 +98,7 @@ func submit(ctx context.Context, w *testutil.World) {
 
 // running counts the jobs all of whose workers are ready.
 func running(ctx context.Context, w *testutil.World) (int, error) {
-	list := &v1alpha1.ElasticTrainingJobList{}
+	list := &v1beta1.ElasticTrainingJobList{}
 	if err := w.Client.List(ctx, list); err != nil {
 		return 0, err
 	}

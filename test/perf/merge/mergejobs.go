@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
 // Merges that Tideline starts. The bench plays the trainings, which write increments, and the merge programs, which work for
@@ -49,14 +49,14 @@ func (p *pool) runMergeJobs(ctx context.Context, stores string) error {
 
 func modelName(model int) string { return fmt.Sprintf("m%02d", model) }
 
-func (p *pool) mergeJob(model int, store string) *v1alpha1.MergeJob {
+func (p *pool) mergeJob(model int, store string) *v1beta1.MergeJob {
 	machines := int32(p.experiment.machines)
-	return &v1alpha1.MergeJob{
+	return &v1beta1.MergeJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.name, Name: modelName(model)},
-		Spec: v1alpha1.MergeJobSpec{
+		Spec: v1beta1.MergeJobSpec{
 			Pool:        p.name,
-			Schedule:    &v1alpha1.MergeSchedule{Interval: &metav1.Duration{Duration: p.clock.real(p.interval)}},
-			Store:       v1alpha1.ModelStore{Type: v1alpha1.StoreFile, File: &v1alpha1.FileStore{Path: store}},
+			Schedule:    &v1beta1.MergeSchedule{Interval: &metav1.Duration{Duration: p.clock.real(p.interval)}},
+			Store:       v1beta1.ModelStore{Type: v1beta1.StoreFile, File: &v1beta1.FileStore{Path: store}},
 			MinReplicas: machines,
 			MaxReplicas: machines,
 			Template:    p.template(model),
@@ -108,7 +108,7 @@ func (p *pool) mergePrograms(ctx context.Context, model int, store string) error
 			return err
 		}
 		pods := &corev1.PodList{}
-		ofModel := client.MatchingLabels{v1alpha1.LabelMerge: modelName(model)}
+		ofModel := client.MatchingLabels{v1beta1.LabelMerge: modelName(model)}
 		if err := p.Client.List(ctx, pods, client.InNamespace(p.name), ofModel); err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (p *pool) mergePrograms(ctx context.Context, model int, store string) error
 			return err
 		}
 		due = p.clock.now() + p.interval
-		if _, err := p.complete(store, pods.Items[0].Labels[v1alpha1.LabelRun]); err != nil {
+		if _, err := p.complete(store, pods.Items[0].Labels[v1beta1.LabelRun]); err != nil {
 			return err
 		}
 		if err := p.succeed(ctx, pods.Items); err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
@@ -46,7 +46,7 @@ type line struct {
 
 // merger is one MergeJob.
 type merger struct {
-	object *v1alpha1.MergeJob
+	object *v1beta1.MergeJob
 	sees   *merging.Sighting
 	pods   []podstate.Worker
 	core   *gang.State
@@ -104,14 +104,14 @@ func (l *line) add(i int) {
 	// A tier may demand requests of CPU and memory.
 	asks := corev1.ResourceList{machine: *resource.NewQuantity(1, resource.DecimalSI), corev1.ResourceCPU: resource.MustParse("1"),
 		corev1.ResourceMemory: resource.MustParse("1Gi")}
-	job := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{
+	job := &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ads", Name: fmt.Sprintf("m%02d", i), UID: l.uid(), Generation: 1, CreationTimestamp: metav1.NewTime(l.now),
 	}}
-	job.Spec = v1alpha1.MergeJobSpec{
+	job.Spec = v1beta1.MergeJobSpec{
 		Pool: queue, Tier: m.tier, MinReplicas: m.machines, MaxReplicas: m.machines,
-		Schedule: &v1alpha1.MergeSchedule{Interval: &metav1.Duration{Duration: m.interval}},
-		Store: v1alpha1.ModelStore{
-			Type: v1alpha1.StoreS3, S3: &v1alpha1.S3Store{Bucket: "models"}, Prefix: job.Name, Increments: "inc/", Full: "full/",
+		Schedule: &v1beta1.MergeSchedule{Interval: &metav1.Duration{Duration: m.interval}},
+		Store: v1beta1.ModelStore{
+			Type: v1beta1.StoreS3, S3: &v1beta1.S3Store{Bucket: "models"}, Prefix: job.Name, Increments: "inc/", Full: "full/",
 			CompletionMarker: "_SUCCESS",
 		},
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
@@ -234,18 +234,18 @@ func (l *line) carryOut(i int, d *merging.JobDecision) (changed bool) {
 }
 
 // isAtRest tells whether nothing but words may differ, which are compared slowly and play no part here.
-func isAtRest(was, is *v1alpha1.MergeJobStatus) bool {
+func isAtRest(was, is *v1beta1.MergeJobStatus) bool {
 	return was.Run == nil && is.Run == nil && was.Summary != "" && was.Phase == is.Phase &&
 		ptr.Deref(was.Position, 0) == ptr.Deref(is.Position, 0) && was.AheadRetryTime.Equal(is.AheadRetryTime) &&
 		was.LastFull != nil && is.LastFull != nil && was.LastFull.Name == is.LastFull.Name && was.DueTime.Equal(is.DueTime)
 }
 
 // follow measures what became of a run.
-func (l *line) follow(i int, was *v1alpha1.MergeRun) {
+func (l *line) follow(i int, was *v1beta1.MergeRun) {
 	m := l.jobs[i]
 	switch run := m.object.Status.Run; {
 	case run == nil || (was != nil && was.ID == run.ID && was.Outcome == run.Outcome):
-	case run.Outcome == v1alpha1.OutcomeWithdrawn:
+	case run.Outcome == v1beta1.OutcomeWithdrawn:
 		l.stoodBack++
 	case was == nil && run.Ahead == nil:
 		m.alone = earlier(l.now.Add(horizon), l.roomAt(l.models[i].machines))

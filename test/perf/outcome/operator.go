@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -51,7 +51,7 @@ type operator struct {
 type trainee struct {
 	*run
 
-	object     *v1alpha1.ElasticTrainingJob
+	object     *v1beta1.ElasticTrainingJob
 	service    types.UID
 	departures []podstate.Departure
 	// bound is since when surplus has had a node.
@@ -88,23 +88,23 @@ func newOperator(c *cluster) (*operator, error) {
 }
 
 func (o *operator) arrive(r *run) {
-	object := &v1alpha1.ElasticTrainingJob{
+	object := &v1beta1.ElasticTrainingJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: r.team, Name: r.name, UID: types.UID(r.name), Generation: 1, CreationTimestamp: metav1.NewTime(o.wall()),
 		},
-		Spec: v1alpha1.ElasticTrainingJobSpec{
+		Spec: v1beta1.ElasticTrainingJobSpec{
 			MinReplicas: r.least(), MaxReplicas: r.most(),
-			Elasticity: v1alpha1.Elasticity{
-				Growth: v1alpha1.Growth{Mode: v1alpha1.GrowthOnlyIfPays, CooldownSeconds: ptr.To[int32](v1alpha1.DefaultCooldownSeconds)},
-				Shrink: v1alpha1.Shrink{
-					Initiator: v1alpha1.ShrinkAuto, StarvationSeconds: ptr.To[int32](60), MinRunSeconds: ptr.To[int32](0),
+			Elasticity: v1beta1.Elasticity{
+				Growth: v1beta1.Growth{Mode: v1beta1.GrowthOnlyIfPays, CooldownSeconds: ptr.To[int32](v1beta1.DefaultCooldownSeconds)},
+				Shrink: v1beta1.Shrink{
+					Initiator: v1beta1.ShrinkAuto, StarvationSeconds: ptr.To[int32](60), MinRunSeconds: ptr.To[int32](0),
 				},
 			},
-			Framework: v1alpha1.Framework{Torchrun: &v1alpha1.Torchrun{
+			Framework: v1beta1.Framework{Torchrun: &v1beta1.Torchrun{
 				JoinTimeoutSeconds: ptr.To[int32](600), LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
 			}},
-			Cleanup:       v1alpha1.Cleanup{PodPolicy: v1alpha1.CleanPodPolicyRunning},
-			SuccessPolicy: v1alpha1.SuccessPolicy{CompletionGraceSeconds: ptr.To[int32](300)},
+			Cleanup:       v1beta1.Cleanup{PodPolicy: v1beta1.CleanPodPolicyRunning},
+			SuccessPolicy: v1beta1.SuccessPolicy{CompletionGraceSeconds: ptr.To[int32](300)},
 		},
 	}
 	one := corev1.ResourceList{gpu: resource.MustParse("1")}
@@ -241,7 +241,7 @@ func (o *operator) wake(key types.NamespacedName, at time.Duration) {
 }
 
 func (o *operator) write(
-	key types.NamespacedName, t *trainee, seen *jobstate.Observed, wanted *v1alpha1.ElasticTrainingJobStatus,
+	key types.NamespacedName, t *trainee, seen *jobstate.Observed, wanted *v1beta1.ElasticTrainingJobStatus,
 ) {
 	pace := training.PaceOf(&t.object.Status, wanted)
 	if pace == statuspace.Never {
@@ -308,12 +308,12 @@ func (o *operator) apply(t *trainee, d *training.Decision) error {
 
 // Get is for namespaces and single Queues, which the arbiter does not ask for here.
 func (o *operator) Get(_ context.Context, key client.ObjectKey, of client.Object, _ ...client.GetOption) error {
-	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource(fmt.Sprintf("%T", of)).GroupResource(), key.Name)
+	return apierrors.NewNotFound(v1beta1.GroupVersion.WithResource(fmt.Sprintf("%T", of)).GroupResource(), key.Name)
 }
 
 // List has no objects of the kinds that the arbiter reads and does not watch.
 func (o *operator) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	if _, none := list.(*v1alpha1.ResourceQuotaProfileList); none {
+	if _, none := list.(*v1beta1.ResourceQuotaProfileList); none {
 		return nil
 	}
 	return fmt.Errorf("nothing here is a %T", list)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
@@ -57,11 +57,11 @@ var _ = Describe("5,000 merges in 50 pools", Ordered, func() {
 		}})).To(Succeed())
 		createAll(ctx, in.Client, stores, names)
 		waiting := func() (int, error) {
-			list := &v1alpha1.MergeJobList{}
+			list := &v1beta1.MergeJobList{}
 			err := in.Client.List(ctx, list)
 			n := 0
 			for i := range list.Items {
-				if list.Items[i].Status.Reason == v1alpha1.ReasonNotDue {
+				if list.Items[i].Status.Reason == v1beta1.ReasonNotDue {
 					n++
 				}
 			}
@@ -124,8 +124,8 @@ func createAll(ctx context.Context, c client.Client, stores string, names []stri
 				if err := os.WriteFile(filepath.Join(stores, name, "inc", "000001"), nil, 0o600); err != nil {
 					return err
 				}
-				return c.Create(ctx, testutil.Merge(name).Pool(pool).Store(v1alpha1.ModelStore{
-					Type: v1alpha1.StoreFile, File: &v1alpha1.FileStore{Path: filepath.Join(stores, name)},
+				return c.Create(ctx, testutil.Merge(name).Pool(pool).Store(v1beta1.ModelStore{
+					Type: v1beta1.StoreFile, File: &v1beta1.FileStore{Path: filepath.Join(stores, name)},
 				}).Obj())
 			})
 		}

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
@@ -33,7 +33,7 @@ type byTideline struct {
 	cpu       []float64
 	throttled []bool
 	killed    int64
-	before    *v1alpha1.SizingStatus
+	before    *v1beta1.SizingStatus
 }
 
 func (b *byTideline) recommend(day, slot int) (amounts, bool) {
@@ -54,7 +54,7 @@ func (b *byTideline) recommend(day, slot int) (amounts, bool) {
 		Name: container, Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests.DeepCopy()},
 	}}
 	now := begin.AddDate(0, 0, day).Add(time.Duration(slot) * slotSeconds * time.Second)
-	rules := sizing.Rules{Mode: v1alpha1.SizingEnforce, Tier: b.task.tier, Before: b.before}
+	rules := sizing.Rules{Mode: v1beta1.SizingEnforce, Tier: b.task.tier, Before: b.before}
 	b.before = sizing.SizeRequests([]sizing.Ask{{Role: b.part.Role, Containers: containers}}, history, rules, now)
 	sizing.ApplyRequests(b.part.Role, containers, b.before)
 	got := containers[0].Resources.Requests

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/weight"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -87,7 +87,7 @@ func in(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: hos
 
 func configMap(i int) client.Object {
 	m := &corev1.ConfigMap{ObjectMeta: in(fmt.Sprintf("map-%d", i)), Data: map[string]string{"hosts": strings.Repeat("x", megabyte)}}
-	m.Labels = map[string]string{v1alpha1.LabelJob: "large-0"}
+	m.Labels = map[string]string{v1beta1.LabelJob: "large-0"}
 	return m
 }
 
@@ -112,9 +112,9 @@ func terms(i int) client.Object {
 }
 
 func merge(name string, values ...string) client.Object {
-	return testutil.Merge(name).In(hostile).Store(v1alpha1.ModelStore{
-		Type: v1alpha1.StoreClaim, Claim: &v1alpha1.ClaimStore{Name: "models", MountPath: "/models"},
-	}).With(func(spec *v1alpha1.MergeJobSpec) { spec.Template.Spec.Containers[0].Env = environment(values) }).Obj()
+	return testutil.Merge(name).In(hostile).Store(v1beta1.ModelStore{
+		Type: v1beta1.StoreClaim, Claim: &v1beta1.ClaimStore{Name: "models", MountPath: "/models"},
+	}).With(func(spec *v1beta1.MergeJobSpec) { spec.Template.Spec.Containers[0].Env = environment(values) }).Obj()
 }
 
 // pod waits for a node, in a group of its own that does not exist, with rules of 20,000 terms.
@@ -123,7 +123,7 @@ func pod(i int) client.Object {
 		SchedulerName: "volcano", Containers: []corev1.Container{{Name: "c", Image: "registry.example/c:1"}},
 	}}
 	p.Annotations = map[string]string{
-		"note": strings.Repeat("x", mostAnnotations/2), v1alpha1.AnnotationOwner: strings.Repeat("y", mostAnnotations/2),
+		"note": strings.Repeat("x", mostAnnotations/2), v1beta1.AnnotationOwner: strings.Repeat("y", mostAnnotations/2),
 		schedulingv1beta1.KubeGroupNameAnnotationKey: "none",
 	}
 	terms := make([]string, 20_000)
@@ -167,7 +167,7 @@ func owned(i int) client.Object {
 	meta := in(fmt.Sprintf("owned-%d", i))
 	o.SetNamespace(meta.Namespace)
 	o.SetName(meta.Name)
-	labels := map[string]string{v1alpha1.LabelJob: "a"}
+	labels := map[string]string{v1beta1.LabelJob: "a"}
 	for n := range 6000 {
 		labels[fmt.Sprintf("tideline.io/l%05d", n)] = strings.Repeat("x", 63)
 	}
@@ -194,10 +194,10 @@ func profile(i int) client.Object {
 		selector.MatchExpressions = append(selector.MatchExpressions,
 			metav1.LabelSelectorRequirement{Key: fmt.Sprintf("k%d", e), Operator: metav1.LabelSelectorOpIn, Values: terms})
 	}
-	return testutil.Profile(fmt.Sprintf("hostile-%d", i)).With(func(spec *v1alpha1.ResourceQuotaProfileSpec) {
+	return testutil.Profile(fmt.Sprintf("hostile-%d", i)).With(func(spec *v1beta1.ResourceQuotaProfileSpec) {
 		spec.NamespaceSelector = selector
 		for n := range 256 {
-			spec.Members = append(spec.Members, v1alpha1.ProfileMember{
+			spec.Members = append(spec.Members, v1beta1.ProfileMember{
 				Kind: "User", Name: fmt.Sprintf("%d-%s", n, strings.Repeat("m", 200)),
 			})
 		}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -128,7 +128,7 @@ func (w *watch) writePlain(ctx context.Context, name string) (time.Duration, err
 	for i := range 2 {
 		objects = append(objects, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: served, Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{v1alpha1.LabelJob: name},
+				Namespace: served, Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{v1beta1.LabelJob: name},
 				Annotations: map[string]string{schedulingv1beta1.KubeGroupNameAnnotationKey: name},
 			},
 			Spec: corev1.PodSpec{SchedulerName: "volcano", Containers: []corev1.Container{{Name: "c", Image: "c:1"}}},
@@ -170,7 +170,7 @@ func (w *watch) isServed(ctx context.Context, name string) (bool, error) {
 		return false, client.IgnoreNotFound(err)
 	}
 	pods := &corev1.PodList{}
-	err := w.in.Client.List(ctx, pods, client.InNamespace(served), client.MatchingLabels{v1alpha1.LabelJob: name})
+	err := w.in.Client.List(ctx, pods, client.InNamespace(served), client.MatchingLabels{v1beta1.LabelJob: name})
 	return len(pods.Items) == 2, err
 }
 

@@ -16,7 +16,7 @@ import (
 	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/trainingoperator"
 )
@@ -89,7 +89,7 @@ func startTideline(ctx context.Context, r *run) error {
 
 func tidelineObjects(name string) []client.Object {
 	return []client.Object{testutil.Job(name).In(namespace).Range(least, most).GPUs(1).
-		With(func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Elasticity.Growth = v1alpha1.Growth{} }).Obj()}
+		With(func(job *v1beta1.ElasticTrainingJob) { job.Spec.Elasticity.Growth = v1beta1.Growth{} }).Obj()}
 }
 
 func template(container string) corev1.PodTemplateSpec {

@@ -9,7 +9,7 @@ import (
 	"github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -23,9 +23,9 @@ func GangIsPlacedWhole(s *testutil.Scenario) {
 	ginkgo.GinkgoHelper()
 	s.Submit(s.Job("a").Range(4, 6))
 	gomega.Eventually(s.Fetch("a")).Should(gomega.And(
-		testutil.Wait(v1alpha1.ReasonNeverFits),
-		testutil.HaveCondition(v1alpha1.ConditionScheduled, metav1.ConditionFalse, v1alpha1.ReasonNeverFits),
-		testutil.HaveCondition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonNeverFits),
+		testutil.Wait(v1beta1.ReasonNeverFits),
+		testutil.HaveCondition(v1beta1.ConditionScheduled, metav1.ConditionFalse, v1beta1.ReasonNeverFits),
+		testutil.HaveCondition(v1beta1.ConditionReconciling, metav1.ConditionTrue, v1beta1.ReasonNeverFits),
 	), "the reason is on the job")
 	gomega.Expect(s.Read("a").Status.Message).To(gomega.And(
 		gomega.MatchRegexp(`^Place \d+ of \d+ in queue default, for the core of 4 workers `),

@@ -7,7 +7,7 @@ import (
 	"github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -56,16 +56,16 @@ func (w GiveWay) ComesAndGoes(b *testutil.JobBuilder) {
 	w.Submit(b.Range(2, 4).CompletionGrace(Cooldown))
 	gomega.Eventually(w.Fetch("b")).Should(testutil.Train(2), "B starts with its minimum")
 	w.Shrinks()
-	gomega.Eventually(w.Fetch("b")).Should(testutil.HaveReason(v1alpha1.ReasonWaitingForRoom), "B says that it would grow")
+	gomega.Eventually(w.Fetch("b")).Should(testutil.HaveReason(v1beta1.ReasonWaitingForRoom), "B says that it would grow")
 	w.SucceedAll("b")
-	gomega.Eventually(w.Fetch("b")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "B ends")
+	gomega.Eventually(w.Fetch("b")).Should(testutil.HavePhase(v1beta1.PhaseSucceeded), "B ends")
 	w.GrowsBack(Cooldown)
 }
 
 // Shrinks checks that A gave way with two surplus workers and is otherwise undisturbed.
 func (w GiveWay) Shrinks() {
 	ginkgo.GinkgoHelper()
-	gomega.Eventually(w.Fetch("a")).Should(gomega.And(testutil.Train(6), testutil.HaveReason(v1alpha1.ReasonCoolingDown)),
+	gomega.Eventually(w.Fetch("a")).Should(gomega.And(testutil.Train(6), testutil.HaveReason(v1beta1.ReasonCoolingDown)),
 		"A gave way with two workers and says that it will not ask for them yet")
 	a := w.Read("a")
 	gomega.Expect(a).To(testutil.HaveRestarts(0), "giving way is no failure")
@@ -75,7 +75,7 @@ func (w GiveWay) Shrinks() {
 }
 
 // KeepsItsWorkers checks that whoever did not give way still has the pod it had.
-func (w GiveWay) KeepsItsWorkers(a *v1alpha1.ElasticTrainingJob) {
+func (w GiveWay) KeepsItsWorkers(a *v1beta1.ElasticTrainingJob) {
 	ginkgo.GinkgoHelper()
 	kept := map[int]types.UID{}
 	for i, uid := range w.Before {

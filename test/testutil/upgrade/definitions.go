@@ -29,25 +29,3 @@ func Kinds(objects []*unstructured.Unstructured) []string {
 	}
 	return all
 }
-
-// HasJobField is true for objects of a version whose ElasticTrainingJob has a field of that name in its spec.
-func HasJobField(objects []*unstructured.Unstructured, name string) bool {
-	ginkgo.GinkgoHelper()
-	definitions, _ := Split(objects)
-	for _, o := range definitions {
-		if o.GetName() != "elastictrainingjobs.tideline.io" {
-			continue
-		}
-		versions, _, err := unstructured.NestedSlice(o.Object, "spec", "versions")
-		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "the definition has versions")
-		for _, version := range versions {
-			_, found, err := unstructured.NestedMap(version.(map[string]any),
-				"schema", "openAPIV3Schema", "properties", "spec", "properties", name)
-			gomega.Expect(err).NotTo(gomega.HaveOccurred(), "the version has a schema")
-			if found {
-				return true
-			}
-		}
-	}
-	return false
-}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/integration/badinput"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -40,7 +40,7 @@ func WithSpec(job *testutil.JobBuilder, contents ...string) *unstructured.Unstru
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job.Obj())
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "a job is an object")
 	o := &unstructured.Unstructured{Object: content}
-	o.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind))
+	o.SetGroupVersionKind(v1beta1.OwnerVersion.WithKind(v1beta1.ElasticTrainingJobKind))
 	unstructured.RemoveNestedField(o.Object, "status")
 	for _, content := range contents {
 		more := map[string]any{}

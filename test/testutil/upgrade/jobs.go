@@ -8,7 +8,7 @@ import (
 	"github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -42,7 +42,7 @@ func StartJobs(s *testutil.Scenario) *Jobs {
 func (j *Jobs) suspend() {
 	ginkgo.GinkgoHelper()
 	j.Patch(j.Read("suspended"), `{"spec":{"suspend":true}}`)
-	gomega.Eventually(j.Fetch("suspended")).Should(testutil.HavePhase(v1alpha1.PhaseSuspended), "it is suspended")
+	gomega.Eventually(j.Fetch("suspended")).Should(testutil.HavePhase(v1beta1.PhaseSuspended), "it is suspended")
 	gomega.Eventually(j.Workers("suspended")).Should(gomega.BeEmpty(), "it holds nothing")
 }
 
@@ -53,12 +53,12 @@ func (j *Jobs) queueUp() {
 	j.all = append(j.all, j.queue)
 	j.Submit(j.Job(j.queue).Range(6, 6))
 	gomega.Expect(j.Read(j.queue).Spec.Owner).NotTo(gomega.BeEmpty(), "the webhooks are asked")
-	gomega.Eventually(j.Fetch(j.queue)).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "it waits for room")
+	gomega.Eventually(j.Fetch(j.queue)).Should(testutil.Wait(v1beta1.ReasonUnschedulable), "it waits for room")
 }
 
 // standing is what must not change of a job when another operator takes over: what was counted, and whose pods it has.
 type standing struct {
-	Phase    v1alpha1.JobPhase
+	Phase    v1beta1.JobPhase
 	Attempt  string
 	Restarts int32
 	Pods     map[string]types.UID

@@ -22,6 +22,11 @@ import (
 //go:embed previous
 var firstPrevious string
 
+// lastFormer is the last commit that has the former names of fields (api/v1beta1/former.go).
+//
+//go:embed former
+var lastFormer string
+
 // Version is a version of Tideline.
 type Version struct {
 	// Name is its tag or commit, Root its source tree, and Program the operator that was built from it.
@@ -36,6 +41,18 @@ func Previous(ctx context.Context, root string) Version {
 	if tag, err := git(ctx, root, nil, "describe", "--tags", "--abbrev=0", "--match=v*", "HEAD^"); err == nil {
 		name = tag
 	}
+	return build(ctx, root, name)
+}
+
+// Former is the version with the former names of fields, likewise.
+func Former(ctx context.Context, root string) Version {
+	ginkgo.GinkgoHelper()
+	return build(ctx, root, strings.TrimSpace(lastFormer))
+}
+
+// build checks out a version by its tag or commit and builds its operator, unless that was done before.
+func build(ctx context.Context, root, name string) Version {
+	ginkgo.GinkgoHelper()
 	commit, err := git(ctx, root, nil, "rev-parse", "--verify", name+"^{commit}")
 	if err != nil {
 		ginkgo.Fail("There is nothing to upgrade from: this checkout lacks the version before, " + name + ", because it is shallow " +

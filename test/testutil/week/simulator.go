@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
@@ -49,8 +49,8 @@ type work struct {
 }
 
 const (
-	training = v1alpha1.ElasticTrainingJobKind
-	merging  = v1alpha1.MergeJobKind
+	training = v1beta1.ElasticTrainingJobKind
+	merging  = v1beta1.MergeJobKind
 )
 
 // works are those of the cluster: most use what they ask for, one forgot an experiment, one asks for far more processors than it
@@ -177,9 +177,9 @@ func (s *simulator) run(of *work, begin time.Time, hours float64) run {
 	s.runs++
 	loss := cost.Loss{Of: of.owner(), For: e.roomFor}
 	for i := range of.core + of.surplus {
-		role, there := v1alpha1.PartCore, at
+		role, there := v1beta1.PartCore, at
 		if i >= of.core {
-			role = v1alpha1.PartSurplus
+			role = v1beta1.PartSurplus
 			there.begin = begin.Add(time.Duration(s.random.Float64() * float64(at.end.Sub(begin)))) // when there was room for it
 		}
 		s.stay(of, i, role, there, final, e.outcome)
@@ -188,7 +188,7 @@ func (s *simulator) run(of *work, begin time.Time, hours float64) run {
 			since = there.begin
 		}
 		loss.Pods = append(loss.Pods, cost.LostPods{
-			Number: 1, Since: since, Until: at.end, Surplus: role == v1alpha1.PartSurplus, Model: of.model,
+			Number: 1, Since: since, Until: at.end, Surplus: role == v1beta1.PartSurplus, Model: of.model,
 			Resources: cost.Resources(of.resources()),
 		})
 	}

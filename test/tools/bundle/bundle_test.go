@@ -105,7 +105,7 @@ func TestBundleIsWhatTheGeneratorMakes(t *testing.T) {
 
 // A console shows fields by their descriptors. A field that is added to the Go type gets one, with words for people.
 func TestEveryFieldHasItsDescriptor(t *testing.T) {
-	docs, err := readDocs(filepath.Join(repository, "api", "v1alpha1"))
+	docs, err := readDocs(filepath.Join(repository, "api", "v1beta1"))
 	if err != nil {
 		t.Fatal(err)
 	}

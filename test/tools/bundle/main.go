@@ -49,7 +49,7 @@ func read(repository string, manifests io.Reader) (Input, error) {
 	if err != nil {
 		return Input{}, fmt.Errorf("read the manifests: %w", err)
 	}
-	docs, err := readDocs(filepath.Join(repository, "api", "v1alpha1"))
+	docs, err := readDocs(filepath.Join(repository, "api", "v1beta1"))
 	if err != nil {
 		return Input{}, err
 	}

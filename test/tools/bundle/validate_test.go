@@ -97,7 +97,7 @@ var broken = map[string]struct {
 	change func(t *testing.T, folder string)
 	want   string
 }{
-	"no CRD": {remove(crdFile), `owned CRD "tideline.io/v1alpha1, Kind=ElasticTrainingJob" not found`},
+	"no CRD": {remove(crdFile), `owned CRD "tideline.io/v1beta1, Kind=ElasticTrainingJob" not found`},
 	"CRD that nobody owns": {csv(func(c *serviceVersion) { c.Spec.CustomResourceDefinitions.Owned = nil }),
 		"not defined in CSV"},
 	"other version of the API": {csv(func(c *serviceVersion) {

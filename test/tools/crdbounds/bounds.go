@@ -109,11 +109,26 @@ func boundPodTemplates(s *schema) {
 			edit(spec.Properties, "containers", func(containers *schema) {
 				containers.MinItems = new(int64(1))
 			})
+			edit(spec.Properties, "ephemeralContainers", refuseEphemeral)
 		})
 		boundAll(s, "template")
 		return
 	}
 	eachChild(s, boundPodTemplates)
+}
+
+// refuseEphemeral refuses ephemeral containers, whose schema would be an eighth of the definition. Kubernetes refuses each pod
+// that is created with one.
+func refuseEphemeral(s *schema) {
+	*s = schema{
+		Type: "array", XListType: new("atomic"),
+		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &schema{Type: "object"}},
+		XValidations: apiextensionsv1.ValidationRules{{
+			Rule: "size(self) == 0",
+			Message: "a template cannot have ephemeralContainers: remove them, and use `kubectl debug` on a worker " +
+				"that runs",
+		}},
+	}
 }
 
 // Bounds of what a selector of namespaces compares with the labels of each: keys are as long as Kubernetes has them, and so are

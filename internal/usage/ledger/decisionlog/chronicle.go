@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
@@ -104,16 +104,16 @@ func (t *telling) addDecision(at metav1.Time, kind, id string, d ledger.Decision
 
 // addWait adds what a job waits for, if that is not the ordinary way of a job: once for each reason and turn.
 func (t *telling) addWait(conditions []metav1.Condition, turn string) {
-	for _, kind := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
+	for _, kind := range []string{v1beta1.ConditionReconciling, v1beta1.ConditionStalled} {
 		c := meta.FindStatusCondition(conditions, kind)
 		if c == nil || c.Status != metav1.ConditionTrue || ordinary[c.Reason] {
 			continue
 		}
 		kind, figures := Waited, []string(nil)
 		switch c.Reason {
-		case v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonLimitExceeded:
+		case v1beta1.ReasonQuotaExceeded, v1beta1.ReasonLimitExceeded:
 			kind = Capped
-		case v1alpha1.ReasonAwaitingApproval:
+		case v1beta1.ReasonAwaitingApproval:
 			kind = AwaitedApproval
 		}
 		if t.position > 0 {
@@ -125,10 +125,10 @@ func (t *telling) addWait(conditions []metav1.Condition, turn string) {
 
 // ordinary reasons are of a job that goes its way.
 var ordinary = map[string]bool{
-	v1alpha1.ReasonSubmitted: true, v1alpha1.ReasonStarting: true, v1alpha1.ReasonTraining: true, v1alpha1.ReasonRecovering: true,
-	v1alpha1.ReasonCompleting: true, v1alpha1.ReasonPreempting: true, v1alpha1.ReasonPreempted: true,
-	v1alpha1.ReasonSuspending: true, v1alpha1.ReasonSuspended: true, v1alpha1.ReasonRestarting: true,
-	v1alpha1.ReasonReadingStore: true, v1alpha1.ReasonMerging: true, v1alpha1.ReasonStopping: true,
+	v1beta1.ReasonSubmitted: true, v1beta1.ReasonStarting: true, v1beta1.ReasonTraining: true, v1beta1.ReasonRecovering: true,
+	v1beta1.ReasonCompleting: true, v1beta1.ReasonPreempting: true, v1beta1.ReasonPreempted: true,
+	v1beta1.ReasonSuspending: true, v1beta1.ReasonSuspended: true, v1beta1.ReasonRestarting: true,
+	v1beta1.ReasonReadingStore: true, v1beta1.ReasonMerging: true, v1beta1.ReasonStopping: true,
 }
 
 // newDecisions are the decisions of a status that the one before it does not have. A wait whose condition changed only its
@@ -156,8 +156,8 @@ func isWait(kind string) bool { return kind == Waited || kind == Capped || kind 
 
 // isObstructed tells whether conditions say that a job waits.
 func isObstructed(conditions []metav1.Condition) bool {
-	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReconciling) ||
-		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled)
+	return meta.IsStatusConditionTrue(conditions, v1beta1.ConditionReconciling) ||
+		meta.IsStatusConditionTrue(conditions, v1beta1.ConditionStalled)
 }
 
 // lostFigures are the figures of work that is lost since a time, if any is.

@@ -11,31 +11,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
 var noon = time.Date(2026, time.November, 17, 12, 0, 0, 0, time.UTC)
 
 // launch is a gang that others make room for.
-var launch = v1alpha1.GangRef{Namespace: "rec", Name: "launch"}
+var launch = v1beta1.GangRef{Namespace: "rec", Name: "launch"}
 
 func after(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(d)) }
 
-type status = v1alpha1.ElasticTrainingJobStatus
+type status = v1beta1.ElasticTrainingJobStatus
 
-var job = &v1alpha1.ElasticTrainingJob{
+var job = &v1beta1.ElasticTrainingJob{
 	ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ads", Name: "ctr", UID: "uid", Annotations: map[string]string{v1alpha1.AnnotationOwner: "alice"},
+		Namespace: "ads", Name: "ctr", UID: "uid", Annotations: map[string]string{v1beta1.AnnotationOwner: "alice"},
 	},
-	Spec: v1alpha1.ElasticTrainingJobSpec{Task: "clicks"},
+	Spec: v1beta1.ElasticTrainingJobSpec{Task: "clicks"},
 }
 
 // training is a status of attempt 2, which began at noon.
 func training(with ...func(*status)) *status {
 	st := &status{
 		Queue: "ads-q", Profile: "ads", Tier: "main",
-		Attempt: &v1alpha1.AttemptStatus{Number: 2, StartTime: after(0), MinReplicas: 2, MaxReplicas: 8},
+		Attempt: &v1beta1.AttemptStatus{Number: 2, StartTime: after(0), MinReplicas: 2, MaxReplicas: 8},
 	}
 	for _, f := range with {
 		f(st)
@@ -53,7 +53,7 @@ func says(kind, reason, message string, since time.Duration) func(*status) {
 }
 
 func reconciling(reason string) func(*status) {
-	return says(v1alpha1.ConditionReconciling, reason, "because of "+reason, time.Minute)
+	return says(v1beta1.ConditionReconciling, reason, "because of "+reason, time.Minute)
 }
 
 // isOf are the figures that all decisions about the training have.
@@ -71,7 +71,7 @@ func isOf(more ...string) map[string]string {
 // preempted has a status that the job was told to stop an hour after noon.
 func preempted(lostSince *metav1.Time) func(*status) {
 	return func(st *status) {
-		st.Preemption = &v1alpha1.PreemptionStatus{By: launch, Since: after(time.Hour), Tier: "launch", LostSince: lostSince}
+		st.Preemption = &v1beta1.PreemptionStatus{By: launch, Since: after(time.Hour), Tier: "launch", LostSince: lostSince}
 	}
 }
 
@@ -88,32 +88,32 @@ func TestTransitionsOfATraining(t *testing.T) {
 		before, after *status
 		decided       []ledger.Decision
 	}{
-		"another attempt began": {&status{}, training(reconciling(v1alpha1.ReasonStarting)), []ledger.Decision{{
+		"another attempt began": {&status{}, training(reconciling(v1beta1.ReasonStarting)), []ledger.Decision{{
 			ID: attempt, At: noon, Kind: WentOn, Message: "Attempt 2 began, with 2..8 workers.",
 		}}},
-		"began to wait": {training(), training(reconciling(v1alpha1.ReasonUnschedulable), func(st *status) { st.Place = 3 }),
+		"began to wait": {training(), training(reconciling(v1beta1.ReasonUnschedulable), func(st *status) { st.Place = 3 }),
 			[]ledger.Decision{{
-				ID: "Unschedulable 2", At: noon.Add(time.Minute), Kind: Waited, Reason: v1alpha1.ReasonUnschedulable,
+				ID: "Unschedulable 2", At: noon.Add(time.Minute), Kind: Waited, Reason: v1beta1.ReasonUnschedulable,
 				Message: "because of Unschedulable", Figures: isOf("place", "3"),
 			}}},
 		"waits for another reason, since now": {
-			training(reconciling(v1alpha1.ReasonUnschedulable)), training(reconciling(v1alpha1.ReasonQuotaExceeded)),
+			training(reconciling(v1beta1.ReasonUnschedulable)), training(reconciling(v1beta1.ReasonQuotaExceeded)),
 			[]ledger.Decision{{
-				ID: "QuotaExceeded 2", At: noon.Add(time.Hour), Kind: Capped, Reason: v1alpha1.ReasonQuotaExceeded,
+				ID: "QuotaExceeded 2", At: noon.Add(time.Hour), Kind: Capped, Reason: v1beta1.ReasonQuotaExceeded,
 				Message: "because of QuotaExceeded",
 			}}},
-		"waits for approval": {training(), training(reconciling(v1alpha1.ReasonAwaitingApproval)), []ledger.Decision{{
-			ID: "AwaitingApproval 2", At: noon.Add(time.Minute), Kind: AwaitedApproval, Reason: v1alpha1.ReasonAwaitingApproval,
+		"waits for approval": {training(), training(reconciling(v1beta1.ReasonAwaitingApproval)), []ledger.Decision{{
+			ID: "AwaitingApproval 2", At: noon.Add(time.Minute), Kind: AwaitedApproval, Reason: v1beta1.ReasonAwaitingApproval,
 			Message: "because of AwaitingApproval",
 		}}},
-		"is stalled": {training(), training(says(v1alpha1.ConditionStalled, v1alpha1.ReasonUnknownTier, "no such tier", 0)),
+		"is stalled": {training(), training(says(v1beta1.ConditionStalled, v1beta1.ReasonUnknownTier, "no such tier", 0)),
 			[]ledger.Decision{{
-				ID: "UnknownTier 2", At: noon, Kind: Waited, Reason: v1alpha1.ReasonUnknownTier, Message: "no such tier",
+				ID: "UnknownTier 2", At: noon, Kind: Waited, Reason: v1beta1.ReasonUnknownTier, Message: "no such tier",
 			}}},
-		"goes its way": {training(), training(reconciling(v1alpha1.ReasonRecovering)), nil},
+		"goes its way": {training(), training(reconciling(v1beta1.ReasonRecovering)), nil},
 		"only the words are other ones": {
-			training(reconciling(v1alpha1.ReasonUnschedulable)),
-			training(says(v1alpha1.ConditionReconciling, v1alpha1.ReasonUnschedulable, "other words", 0)), nil},
+			training(reconciling(v1beta1.ReasonUnschedulable)),
+			training(says(v1beta1.ConditionReconciling, v1beta1.ReasonUnschedulable, "other words", 0)), nil},
 		"ran for the first time": {training(), training(func(st *status) {
 			st.RunningSince, st.StartTime = ptr.To(after(time.Hour)), ptr.To(after(time.Hour))
 			st.WaitSeconds = ptr.To(int64(7200))
@@ -129,7 +129,7 @@ func TestTransitionsOfATraining(t *testing.T) {
 			Message: "The core of 2 began to run in queue ads-q, 1h0m0s after the beginning of attempt 2.",
 		}}},
 		"gave way": {training(), training(func(st *status) {
-			st.Elasticity = &v1alpha1.ElasticityStatus{
+			st.Elasticity = &v1beta1.ElasticityStatus{
 				Evicted: []int32{6, 7}, LastEvictionTime: ptr.To(after(time.Hour)), LastEvictionReason: "Told", GaveWayTo: &launch,
 			}
 			st.ReadyReplicas = 6
@@ -142,29 +142,29 @@ func TestTransitionsOfATraining(t *testing.T) {
 			ID: "52", At: noon.Add(time.Hour), Kind: OutageMeasured, Figures: isOf("seconds", "52"),
 			Message: "A change of its size keeps the training from progress for 52s.",
 		}}},
-		"was preempted": {training(), training(says(v1alpha1.ConditionSuspended, v1alpha1.ReasonPreempted, "", 0), func(st *status) {
-			st.Preemption = &v1alpha1.PreemptionStatus{By: launch, Since: after(time.Hour), Tier: "launch"}
+		"was preempted": {training(), training(says(v1beta1.ConditionSuspended, v1beta1.ReasonPreempted, "", 0), func(st *status) {
+			st.Preemption = &v1beta1.PreemptionStatus{By: launch, Since: after(time.Hour), Tier: "launch"}
 		}), []ledger.Decision{{
-			ID: timeID(after(time.Hour)), At: noon.Add(time.Hour), Kind: Preempted, Reason: v1alpha1.ReasonPreempted, Other: "rec/launch",
+			ID: timeID(after(time.Hour)), At: noon.Add(time.Hour), Kind: Preempted, Reason: v1beta1.ReasonPreempted, Other: "rec/launch",
 			Message: "It was stopped for rec/launch of tier launch.", Figures: isOf("tierOfOther", "launch"),
 		}}},
 		"its pods were told to leave": {
 			training(preempted(nil)),
 			training(preempted(ptr.To(after(time.Minute))),
-				says(v1alpha1.ConditionSuspended, v1alpha1.ReasonPreempting, "", 90*time.Minute)),
+				says(v1beta1.ConditionSuspended, v1beta1.ReasonPreempting, "", 90*time.Minute)),
 			[]ledger.Decision{{
-				ID: timeID(after(time.Hour)), At: noon.Add(90 * time.Minute), Kind: Stopped, Reason: v1alpha1.ReasonPreempted,
+				ID: timeID(after(time.Hour)), At: noon.Add(90 * time.Minute), Kind: Stopped, Reason: v1beta1.ReasonPreempted,
 				Other: "rec/launch", Message: "Tideline deleted its pods; the work of 1h29m0s since its last checkpoint is lost.",
 				Figures: isOf("lostSince", "2026-11-17T12:01:00Z"),
 			}},
 		},
-		"was suspended": {training(), training(says(v1alpha1.ConditionSuspended, v1alpha1.ReasonSuspended, "stopped", time.Hour)),
+		"was suspended": {training(), training(says(v1beta1.ConditionSuspended, v1beta1.ReasonSuspended, "stopped", time.Hour)),
 			[]ledger.Decision{{
-				ID: timeID(after(time.Hour)), At: noon.Add(time.Hour), Kind: Suspended, Reason: v1alpha1.ReasonSuspended, Message: "stopped",
+				ID: timeID(after(time.Hour)), At: noon.Add(time.Hour), Kind: Suspended, Reason: v1beta1.ReasonSuspended, Message: "stopped",
 			}}},
 		"restarted": {training(), training(func(st *status) {
 			st.Restarts = 3
-			st.LastFailure = &v1alpha1.WorkerFailure{
+			st.LastFailure = &v1beta1.WorkerFailure{
 				Worker: 1, Time: after(time.Hour), ExitCode: 137, Reason: "OOMKilled", Message: "killed", LostSince: ptr.To(after(0)),
 			}
 		}), []ledger.Decision{{
@@ -172,11 +172,11 @@ func TestTransitionsOfATraining(t *testing.T) {
 			Message: "Worker 1 was lost, which counted as restart 3. killed",
 			Figures: isOf("worker", "1", "exitCode", "137", "lostSince", "2026-11-17T12:00:00Z"),
 		}}},
-		"ended": {training(), training(reconciling(v1alpha1.ReasonUnschedulable), func(st *status) {
-			st.CompletionTime, st.Phase = ptr.To(after(time.Hour)), v1alpha1.PhaseFailed
-			st.Reason, st.Message = v1alpha1.ReasonDeadlineExceeded, "too long"
+		"ended": {training(), training(reconciling(v1beta1.ReasonUnschedulable), func(st *status) {
+			st.CompletionTime, st.Phase = ptr.To(after(time.Hour)), v1beta1.PhaseFailed
+			st.Reason, st.Message = v1beta1.ReasonDeadlineExceeded, "too long"
 		}), []ledger.Decision{{
-			ID: timeID(after(time.Hour)), At: noon.Add(time.Hour), Kind: Ended, Reason: v1alpha1.ReasonDeadlineExceeded,
+			ID: timeID(after(time.Hour)), At: noon.Add(time.Hour), Kind: Ended, Reason: v1beta1.ReasonDeadlineExceeded,
 			Message: "too long", Figures: isOf("phase", "Failed", "restarts", "0"),
 		}}},
 	} {
@@ -202,7 +202,7 @@ func TestTransitionsOfATraining(t *testing.T) {
 func outage(seconds int32) func(*status) {
 	return func(st *status) {
 		st.StartTime = ptr.To(after(0))
-		st.Elasticity = &v1alpha1.ElasticityStatus{OutageSeconds: seconds, LastGrowthTime: ptr.To(after(time.Minute))}
+		st.Elasticity = &v1beta1.ElasticityStatus{OutageSeconds: seconds, LastGrowthTime: ptr.To(after(time.Minute))}
 	}
 }
 
@@ -220,7 +220,7 @@ func TestASpeedIsToldOnce(t *testing.T) {
 	g := NewWithT(t)
 	speeds := func(perHour string, since time.Duration) func(*status) {
 		return func(st *status) {
-			st.Elasticity = &v1alpha1.ElasticityStatus{Speeds: []v1alpha1.MeasuredSpeed{
+			st.Elasticity = &v1beta1.ElasticityStatus{Speeds: []v1beta1.MeasuredSpeed{
 				{Workers: 4, PercentPerHour: "10", Time: metav1.NewTime(noon.Add(-24 * time.Hour))},
 				{Workers: 8, PercentPerHour: perHour, Time: after(since)},
 			}}
@@ -240,11 +240,11 @@ func TestASpeedIsToldOnce(t *testing.T) {
 func TestOnlyWorkersThatTrainedHaveLeft(t *testing.T) {
 	evicted := func(since time.Duration, indices ...int32) func(*status) {
 		return func(st *status) {
-			st.Elasticity = &v1alpha1.ElasticityStatus{Evicted: indices, LastEvictionTime: ptr.To(after(since))}
+			st.Elasticity = &v1beta1.ElasticityStatus{Evicted: indices, LastEvictionTime: ptr.To(after(since))}
 		}
 	}
 	members := func(st *status) {
-		st.Members = []v1alpha1.Member{{Index: 0}, {Index: 2}, {Index: 4}, {Index: 5, State: v1alpha1.MemberLost}, {Index: 6}}
+		st.Members = []v1beta1.Member{{Index: 0}, {Index: 2}, {Index: 4}, {Index: 5, State: v1beta1.MemberLost}, {Index: 6}}
 	}
 	for name, c := range map[string]struct {
 		before, after *status
@@ -266,9 +266,9 @@ func TestOnlyWorkersThatTrainedHaveLeft(t *testing.T) {
 func TestWhatUsersWriteIsBounded(t *testing.T) {
 	g := NewWithT(t)
 	hostile := "\x1b[2J\r\n\x00\xff" + strings.Repeat("\U0001F4A3", 5000)
-	st := training(says(v1alpha1.ConditionReconciling, v1alpha1.ReasonUnschedulable, hostile, 0), func(st *status) {
+	st := training(says(v1beta1.ConditionReconciling, v1beta1.ReasonUnschedulable, hostile, 0), func(st *status) {
 		st.Restarts = 1
-		st.LastFailure = &v1alpha1.WorkerFailure{Message: hostile}
+		st.LastFailure = &v1beta1.WorkerFailure{Message: hostile}
 	})
 	for _, d := range TrainingDecisions(job, &status{}, st, noon) {
 		g.Expect(len(d.Message)).To(BeNumerically("<=", longest))
@@ -282,7 +282,7 @@ func TestReasonsThatTakeTurnsAreKeptOnce(t *testing.T) {
 	g := NewWithT(t)
 	ids, before := map[string]bool{}, training()
 	for i := range 100 {
-		st := training(reconciling([]string{v1alpha1.ReasonUnschedulable, v1alpha1.ReasonQuotaExceeded}[i%2]))
+		st := training(reconciling([]string{v1beta1.ReasonUnschedulable, v1beta1.ReasonQuotaExceeded}[i%2]))
 		for _, d := range TrainingDecisions(job, before, st, noon.Add(time.Duration(i)*time.Minute)) {
 			ids[d.Kind+d.ID] = true
 		}
@@ -292,8 +292,8 @@ func TestReasonsThatTakeTurnsAreKeptOnce(t *testing.T) {
 }
 
 func TestTransitionsOfAMerge(t *testing.T) {
-	merge := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "model", UID: "uid"}}
-	type mergeStatus = v1alpha1.MergeJobStatus
+	merge := &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "model", UID: "uid"}}
+	type mergeStatus = v1beta1.MergeJobStatus
 	inLine := func(with ...func(*mergeStatus)) *mergeStatus {
 		st := &mergeStatus{Pool: "merges", Profile: "ads", Tier: "main", QueueTime: ptr.To(after(0)), Position: ptr.To(int32(2))}
 		for _, f := range with {
@@ -304,14 +304,14 @@ func TestTransitionsOfAMerge(t *testing.T) {
 	waits := func(reason string) func(*mergeStatus) {
 		return func(st *mergeStatus) {
 			st.Conditions = []metav1.Condition{{
-				Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: reason, Message: "because of " + reason,
+				Type: v1beta1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: reason, Message: "because of " + reason,
 				LastTransitionTime: after(time.Minute),
 			}}
 		}
 	}
 	runs := func(st *mergeStatus) {
 		st.Position = nil
-		st.Run = &v1alpha1.MergeRun{
+		st.Run = &v1beta1.MergeRun{
 			ID: "run", Attempt: 1, AskTime: after(time.Minute), RunTime: ptr.To(after(time.Hour)), MinReplicas: 4, Increments: 9,
 		}
 	}
@@ -321,26 +321,26 @@ func TestTransitionsOfAMerge(t *testing.T) {
 		at            time.Duration
 		figures       []string
 	}{
-		"stands in the line": {&mergeStatus{}, inLine(waits(v1alpha1.ReasonInLine), func(st *mergeStatus) {
-			st.BlockedBy = &v1alpha1.MergeBlock{Head: &v1alpha1.GangRef{Namespace: "rec", Name: "other"}, Shortfall: "3 GPUs"}
+		"stands in the line": {&mergeStatus{}, inLine(waits(v1beta1.ReasonInLine), func(st *mergeStatus) {
+			st.BlockedBy = &v1beta1.MergeBlock{Head: &v1beta1.GangRef{Namespace: "rec", Name: "other"}, Shortfall: "3 GPUs"}
 		}), Waited, "because of InLine", time.Minute, []string{"place", "2", "head", "rec/other", "shortfall", "3 GPUs"}},
-		"is capped": {inLine(waits(v1alpha1.ReasonInLine)), inLine(waits(v1alpha1.ReasonQuotaExceeded)), Capped,
+		"is capped": {inLine(waits(v1beta1.ReasonInLine)), inLine(waits(v1beta1.ReasonQuotaExceeded)), Capped,
 			"because of QuotaExceeded", 2 * time.Hour, []string{"place", "2"}},
-		"waits for approval": {inLine(), inLine(waits(v1alpha1.ReasonAwaitingApproval)), AwaitedApproval, "because of AwaitingApproval",
+		"waits for approval": {inLine(), inLine(waits(v1beta1.ReasonAwaitingApproval)), AwaitedApproval, "because of AwaitingApproval",
 			time.Minute, []string{"place", "2"}},
-		"runs": {inLine(waits(v1alpha1.ReasonInLine)), inLine(runs), Ran, "Run run began in pool merges with 4 pods, 1h0m0s after it " +
+		"runs": {inLine(waits(v1beta1.ReasonInLine)), inLine(runs), Ran, "Run run began in pool merges with 4 pods, 1h0m0s after it " +
 			"joined the line.", time.Hour, []string{"waitedSeconds", "3600", "increments", "9"}},
 		"is taken back": {inLine(runs), inLine(runs, func(st *mergeStatus) {
-			st.Run.Outcome, st.Run.EndTime, st.Run.Message = v1alpha1.OutcomeWithdrawn, ptr.To(after(2*time.Hour)), "a pod was lost"
+			st.Run.Outcome, st.Run.EndTime, st.Run.Message = v1beta1.OutcomeWithdrawn, ptr.To(after(2*time.Hour)), "a pod was lost"
 		}), Withdrawn, "a pod was lost", 2 * time.Hour, []string{"lostSince", "2026-11-17T13:00:00Z"}},
 		"is suspended": {inLine(), inLine(func(st *mergeStatus) {
 			st.Conditions = []metav1.Condition{{
-				Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Message: "stopped", LastTransitionTime: after(time.Hour),
+				Type: v1beta1.ConditionSuspended, Status: metav1.ConditionTrue, Message: "stopped", LastTransitionTime: after(time.Hour),
 			}}
 		}), Suspended, "stopped", time.Hour, nil},
 		"ended": {inLine(runs), inLine(runs, func(st *mergeStatus) {
-			st.History = []v1alpha1.MergeResult{{
-				Run: "run", Outcome: v1alpha1.OutcomeFailed, EndTime: after(time.Hour), Message: "no marker", Attempts: 2,
+			st.History = []v1beta1.MergeResult{{
+				Run: "run", Outcome: v1beta1.OutcomeFailed, EndTime: after(time.Hour), Message: "no marker", Attempts: 2,
 			}}
 		}), Ended, "no marker", time.Hour, []string{"attempts", "2", "increments", "0"}},
 	} {

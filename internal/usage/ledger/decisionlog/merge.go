@@ -7,19 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
 // MergeDecisions is TrainingDecisions for a merge.
-func MergeDecisions(job *v1alpha1.MergeJob, before, after *v1alpha1.MergeJobStatus, now time.Time) []ledger.Decision {
+func MergeDecisions(job *v1beta1.MergeJob, before, after *v1beta1.MergeJobStatus, now time.Time) []ledger.Decision {
 	return newDecisions(ofMerge(job, before), ofMerge(job, after), isObstructed(before.Conditions), now)
 }
 
-func ofMerge(job *v1alpha1.MergeJob, st *v1alpha1.MergeJobStatus) []ledger.Decision {
+func ofMerge(job *v1beta1.MergeJob, st *v1beta1.MergeJobStatus) []ledger.Decision {
 	t := &telling{job: job, figures: map[string]string{
-		Object: v1alpha1.MergeJobKind, Queue: st.Pool, Profile: st.Profile, "tier": st.Tier,
-		Task: job.Name, User: job.Annotations[v1alpha1.AnnotationOwner],
+		Object: v1beta1.MergeJobKind, Queue: st.Pool, Profile: st.Profile, "tier": st.Tier,
+		Task: job.Name, User: job.Annotations[v1beta1.AnnotationOwner],
 	}}
 	turn := ""
 	if st.Position != nil {
@@ -40,7 +40,7 @@ func ofMerge(job *v1alpha1.MergeJob, st *v1alpha1.MergeJobStatus) []ledger.Decis
 	if run := st.Run; run != nil {
 		t.addRun(st, run, turn)
 	}
-	c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionSuspended)
+	c := meta.FindStatusCondition(st.Conditions, v1beta1.ConditionSuspended)
 	if c != nil && c.Status == metav1.ConditionTrue {
 		t.addDecision(c.LastTransitionTime, Suspended, timeID(c.LastTransitionTime), ledger.Decision{Reason: c.Reason,
 			Message: c.Message})
@@ -55,7 +55,7 @@ func ofMerge(job *v1alpha1.MergeJob, st *v1alpha1.MergeJobStatus) []ledger.Decis
 }
 
 // nameFrom names a gang as readers in a namespace know it: by its name alone where that is theirs too. It is empty for nil.
-func nameFrom(namespace string, r *v1alpha1.GangRef) string {
+func nameFrom(namespace string, r *v1beta1.GangRef) string {
 	switch {
 	case r == nil:
 		return ""
@@ -66,7 +66,7 @@ func nameFrom(namespace string, r *v1alpha1.GangRef) string {
 }
 
 // addRun tells of a run that goes on.
-func (t *telling) addRun(st *v1alpha1.MergeJobStatus, run *v1alpha1.MergeRun, id string) {
+func (t *telling) addRun(st *v1beta1.MergeJobStatus, run *v1beta1.MergeRun, id string) {
 	if run.RunTime != nil {
 		from := run.AskTime
 		if st.QueueTime != nil {
@@ -78,7 +78,7 @@ func (t *telling) addRun(st *v1alpha1.MergeJobStatus, run *v1alpha1.MergeRun, id
 				waited.Round(time.Second)),
 		}, WaitedSeconds, formatNumber(int64(waited.Seconds())), "increments", formatNumber(run.Increments))
 	}
-	if run.Outcome == v1alpha1.OutcomeWithdrawn && run.EndTime != nil {
+	if run.Outcome == v1beta1.OutcomeWithdrawn && run.EndTime != nil {
 		t.addDecision(*run.EndTime, Withdrawn, id, ledger.Decision{Reason: run.Reason, Message: run.Message},
 			lostFigures(run.RunTime)...)
 	}

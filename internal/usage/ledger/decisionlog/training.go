@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/training/losses"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -18,7 +18,7 @@ import (
 // TrainingDecisions returns what was decided about a training from one written status to the next: from an empty one, all that
 // the second still tells of. It is called after the second was written, and again for what may not have been kept.
 func TrainingDecisions(
-	job *v1alpha1.ElasticTrainingJob, before, after *v1alpha1.ElasticTrainingJobStatus, now time.Time,
+	job *v1beta1.ElasticTrainingJob, before, after *v1beta1.ElasticTrainingJobStatus, now time.Time,
 ) []ledger.Decision {
 	fresh := newDecisions(ofTraining(job, before), ofTraining(job, after), isObstructed(before.Conditions), now)
 	if before.Attempt == nil {
@@ -38,13 +38,13 @@ func TrainingDecisions(
 }
 
 // countLeft counts the workers that gave way and had trained before: the others only stopped waiting for room.
-func countLeft(before, after *v1alpha1.ElasticTrainingJobStatus) int {
+func countLeft(before, after *v1beta1.ElasticTrainingJobStatus) int {
 	n := 0
 	for _, i := range after.Elasticity.Evicted {
 		if before.Elasticity.HasEvicted(i) {
 			continue
 		}
-		at, known := slices.BinarySearchFunc(before.Members, i, func(m v1alpha1.Member, i int32) int { return int(m.Index - i) })
+		at, known := slices.BinarySearchFunc(before.Members, i, func(m v1beta1.Member, i int32) int { return int(m.Index - i) })
 		if known && !before.Members[at].IsLost() {
 			n++
 		}
@@ -52,10 +52,10 @@ func countLeft(before, after *v1alpha1.ElasticTrainingJobStatus) int {
 	return n
 }
 
-func ofTraining(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobStatus) []ledger.Decision {
+func ofTraining(job *v1beta1.ElasticTrainingJob, st *v1beta1.ElasticTrainingJobStatus) []ledger.Decision {
 	t := &telling{job: job, position: st.Place, figures: map[string]string{
-		Object: v1alpha1.ElasticTrainingJobKind, Queue: st.Queue, Profile: st.Profile, "tier": st.Tier,
-		Task: trainingpod.TaskOf(job), User: job.Annotations[v1alpha1.AnnotationOwner],
+		Object: v1beta1.ElasticTrainingJobKind, Queue: st.Queue, Profile: st.Profile, "tier": st.Tier,
+		Task: trainingpod.TaskOf(job), User: job.Annotations[v1beta1.AnnotationOwner],
 	}}
 	attempt := int32(0)
 	if a := st.Attempt; a != nil {
@@ -77,7 +77,7 @@ func ofTraining(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJo
 }
 
 // addAttempts tells of how a training began, stopped and went on.
-func (t *telling) addAttempts(st *v1alpha1.ElasticTrainingJobStatus) {
+func (t *telling) addAttempts(st *v1beta1.ElasticTrainingJobStatus) {
 	if a := st.Attempt; a != nil && a.Number > 1 {
 		t.addDecision(a.StartTime, WentOn, t.attempt, ledger.Decision{
 			Message: fmt.Sprintf("Attempt %d began, with %d..%d workers.", a.Number, a.MinReplicas, a.MaxReplicas),
@@ -95,23 +95,23 @@ func (t *telling) addAttempts(st *v1alpha1.ElasticTrainingJobStatus) {
 	}
 	if left := st.LeftInVain; left != nil {
 		t.addDecision(left.Time, LeftInVain, timeID(left.Time), ledger.Decision{
-			Reason: v1alpha1.ReasonNotPlaced, Other: left.For.String(),
+			Reason: v1beta1.ReasonNotPlaced, Other: left.For.String(),
 			Message: fmt.Sprintf("%d workers had left for %s, which was not placed in time; they take their room back.",
 				left.Workers, left.For),
 		}, Workers, formatNumber(left.Workers))
 	}
 	if p := st.Preemption; p != nil {
 		t.addDecision(p.Since, Preempted, timeID(p.Since), ledger.Decision{
-			Reason: v1alpha1.ReasonPreempted, Other: p.By.String(),
+			Reason: v1beta1.ReasonPreempted, Other: p.By.String(),
 			Message: fmt.Sprintf("It was stopped for %s of tier %s.", p.By, p.Tier),
 		}, "tierOfOther", p.Tier)
 	}
-	c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionSuspended)
+	c := meta.FindStatusCondition(st.Conditions, v1beta1.ConditionSuspended)
 	suspended := c != nil && c.Status == metav1.ConditionTrue
 	if p := st.Preemption; suspended && p != nil && p.LostSince != nil {
 		worked := c.LastTransitionTime.Sub(p.LostSince.Time)
 		t.addDecision(c.LastTransitionTime, Stopped, timeID(p.Since), ledger.Decision{
-			Reason: v1alpha1.ReasonPreempted, Other: p.By.String(),
+			Reason: v1beta1.ReasonPreempted, Other: p.By.String(),
 			Message: fmt.Sprintf("Tideline deleted its pods; the work of %s since its last checkpoint is lost.",
 				max(0, worked).Round(time.Second)),
 		}, lostFigures(p.LostSince)...)
@@ -123,7 +123,7 @@ func (t *telling) addAttempts(st *v1alpha1.ElasticTrainingJobStatus) {
 }
 
 // addDepartures tells of workers that left or were lost.
-func (t *telling) addDepartures(st *v1alpha1.ElasticTrainingJobStatus) {
+func (t *telling) addDepartures(st *v1beta1.ElasticTrainingJobStatus) {
 	if e := st.Elasticity; e != nil && e.LastEvictionTime != nil {
 		to := cmp.Or(losses.GangServed(e), "a gang that Volcano does not name")
 		t.addDecision(*e.LastEvictionTime, GaveWay, timeID(*e.LastEvictionTime), ledger.Decision{
@@ -134,7 +134,7 @@ func (t *telling) addDepartures(st *v1alpha1.ElasticTrainingJobStatus) {
 	}
 	if f := st.LastFailure; f != nil && st.Restarts > 0 {
 		t.addDecision(f.Time, Restarted, formatNumber(st.Restarts), ledger.Decision{
-			Reason:  cmp.Or(f.Reason, v1alpha1.ReasonWorkerFailed),
+			Reason:  cmp.Or(f.Reason, v1beta1.ReasonWorkerFailed),
 			Message: fmt.Sprintf("Worker %d was lost, which counted as restart %d. %s", f.Worker, st.Restarts, f.Message),
 		}, append(lostFigures(f.LostSince), "worker", formatNumber(f.Worker), "exitCode", formatNumber(f.ExitCode))...)
 	}
@@ -142,7 +142,7 @@ func (t *telling) addDepartures(st *v1alpha1.ElasticTrainingJobStatus) {
 
 // addOutage tells how long changes of size keep the training from progress. A value that comes back is kept once: what was
 // measured last then differs from what is kept by as much as one measurement moves it.
-func (t *telling) addOutage(st *v1alpha1.ElasticTrainingJobStatus) {
+func (t *telling) addOutage(st *v1beta1.ElasticTrainingJobStatus) {
 	e := st.Elasticity
 	if e == nil || e.OutageSeconds == 0 {
 		return
@@ -161,7 +161,7 @@ func (t *telling) addOutage(st *v1alpha1.ElasticTrainingJobStatus) {
 }
 
 // addSpeeds tells how fast the training goes with how many workers.
-func (t *telling) addSpeeds(st *v1alpha1.ElasticTrainingJobStatus) {
+func (t *telling) addSpeeds(st *v1beta1.ElasticTrainingJobStatus) {
 	if st.Elasticity == nil {
 		return
 	}

@@ -1,0 +1,149 @@
+package v1beta1
+
+// Elasticity says how a job grows and shrinks.
+type Elasticity struct {
+	// Step is by how many workers the job changes its size: it has minReplicas workers and a multiple of this. Surplus beyond
+	// the last multiple is not created, or leaves. For trainings whose parallelism needs certain numbers, and for whole nodes.
+	// Default 1, range 1 to 4096, at most maxReplicas - minReplicas.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
+	Step int32 `json:"step,omitempty"`
+
+	// Growth says which surplus workers are created, and when.
+	// +optional
+	// +kubebuilder:default={}
+	Growth Growth `json:"growth,omitempty"`
+
+	// Shrink says what evicts surplus workers, and when.
+	// +optional
+	// +kubebuilder:default={}
+	Shrink Shrink `json:"shrink,omitempty"`
+
+	// RangeUpdate chooses when a range that running workers cannot follow takes effect. NextAttempt: with the next attempt,
+	// whatever starts it. Restart: it starts the next attempt, after a checkpoint if one is configured. Default NextAttempt.
+	// +optional
+	// +kubebuilder:default=NextAttempt
+	RangeUpdate RangeUpdate `json:"rangeUpdate,omitempty"`
+
+	FormerElasticity `json:",inline"`
+}
+
+// WholeSteps is the largest number of surplus workers, of at most this many, that is a multiple of the step.
+func (e *Elasticity) WholeSteps(surplus int32) int32 { return surplus - surplus%max(e.Step, 1) }
+
+// Growth says which surplus workers are created, and when.
+type Growth struct {
+	// Mode chooses which surplus workers are created. Always: up to the number to aim at; some may wait, and join one by one.
+	// OnlyIfFits: only what fits now beside the gangs that wait for the same nodes, in steps between which none joins.
+	// OnlyIfPays: the same, when a step brings more than the restart of all workers costs, and once the job has missed as much
+	// without it; what cannot be judged, it tries. Default OnlyIfPays.
+	// +optional
+	// +kubebuilder:default=OnlyIfPays
+	Mode GrowthMode `json:"mode,omitempty"`
+
+	// CooldownSeconds is the time before the job grows again of its own accord, in seconds, because each change of size
+	// restarts the training: after surplus gave way, and after growth too, unless the mode is Always and the step 1. Then it
+	// also doubles, up to an hour, while the job keeps losing what it gained. It never shields surplus from a gang that
+	// could start, and holds back neither the first growth, nor one that follows another restart, nor a higher replicas.
+	// Default 300, range 0 to 86400.
+	// +optional
+	// +kubebuilder:default=300
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
+
+	// MaxPerHour is how often the job may grow within an hour, whatever cooldownSeconds says, unless the mode is Always
+	// and the step 1. Default 12, range 1 to 3600.
+	// +optional
+	// +kubebuilder:default=12
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	MaxPerHour *int32 `json:"maxPerHour,omitempty"`
+
+	// OutageSeconds is for how long a change of size keeps the training from progress, in seconds, as mode OnlyIfPays takes it
+	// until it was measured from annotation tideline.io/progress. Default 60, range 0 to 86400.
+	// +optional
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	OutageSeconds *int32 `json:"outageSeconds,omitempty"`
+
+	// LeastGainPercent stops growth where one more worker was measured to add less to the training's speed: a percentage of what one
+	// worker of the core adds. It needs spec.progress, and a training that tells its total. 0 means no limit. Default 10,
+	// range 0 to 100.
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	LeastGainPercent *int32 `json:"leastGainPercent,omitempty"`
+}
+
+// Shrink says what evicts surplus workers, and when.
+type Shrink struct {
+	// Initiator chooses what evicts surplus for a waiting gang. Scheduler: Volcano alone. Operator: Tideline, when a gang has
+	// starved. Auto: Volcano if its configuration allows it (condition SchedulerConfigured), else Tideline. Default Auto.
+	// +optional
+	// +kubebuilder:default=Auto
+	Initiator ShrinkInitiator `json:"initiator,omitempty"`
+
+	// StarvationSeconds is how long this job's core waits before the operator evicts surplus for it, of jobs that the operator
+	// shrinks, in seconds. Default 60, range 0 to 86400.
+	// +optional
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	StarvationSeconds *int32 `json:"starvationSeconds,omitempty"`
+
+	// MinRunSeconds is how long a surplus worker, once placed, is left alone before Volcano may evict it, in seconds;
+	// gangs of all tiers wait that long for its place. A job that asks for more than its tier allows
+	// (tiers[].maxMinSurplusRunSeconds of the operator's configuration, which is 0 unless it says otherwise) is refused, and one
+	// that was admitted is given as much as its tier allows. It needs Volcano's plugin cdp, and a change concerns pods created from
+	// then on. Default 0, range 0 to 86400.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	MinRunSeconds *int32 `json:"minRunSeconds,omitempty"`
+}
+
+// RangeUpdate chooses when a range that running workers cannot follow takes effect.
+//
+// +kubebuilder:validation:Enum=NextAttempt;Restart
+type RangeUpdate string
+
+const (
+	// RangeUpdateNextAttempt lets the range wait for the next attempt.
+	RangeUpdateNextAttempt RangeUpdate = "NextAttempt"
+	// RangeUpdateRestart starts the next attempt.
+	RangeUpdateRestart RangeUpdate = "Restart"
+)
+
+// ShrinkInitiator chooses what evicts surplus.
+//
+// +kubebuilder:validation:Enum=Auto;Scheduler;Operator
+type ShrinkInitiator string
+
+const (
+	// ShrinkAuto leaves it to Volcano where its configuration provides for it, and to the operator elsewhere.
+	ShrinkAuto ShrinkInitiator = "Auto"
+	// ShrinkByScheduler leaves it to Volcano.
+	ShrinkByScheduler ShrinkInitiator = "Scheduler"
+	// ShrinkByOperator leaves it to the operator.
+	ShrinkByOperator ShrinkInitiator = "Operator"
+)
+
+// GrowthMode says which surplus workers are created.
+//
+// +kubebuilder:validation:Enum=Always;OnlyIfFits;OnlyIfPays
+type GrowthMode string
+
+const (
+	// GrowthAlways creates surplus up to the number to aim at.
+	GrowthAlways GrowthMode = "Always"
+	// GrowthOnlyIfFits creates the surplus that fits now.
+	GrowthOnlyIfFits GrowthMode = "OnlyIfFits"
+	// GrowthOnlyIfPays creates the surplus that fits now, when it brings more than the restart costs.
+	GrowthOnlyIfPays GrowthMode = "OnlyIfPays"
+)
