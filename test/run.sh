@@ -195,7 +195,9 @@ chart() {
 # cluster runs the tests of the local cluster and of what is built on it. One package at a time, because each starts
 # clusters; named test by test, because a minute may pass between two.
 cluster() {
-	gotests cluster testname -timeout=10m -p=1 ./test/cluster/... ./test/testutil/...
+	local short=(-short)
+	[[ $TIDELINE_LABELS != long ]] || short=()
+	gotests cluster testname -timeout=10m -p=1 "${short[@]}" ./test/cluster/... ./test/testutil/...
 }
 
 # demo runs the demos, each on a cluster of its own, and compares what they print with README.

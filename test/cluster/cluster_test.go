@@ -55,8 +55,17 @@ func TestCluster(t *testing.T) {
 	stop(t, c)
 }
 
+// mayWait skips a test that tries the local cluster alone, and starts one for it, where a person waits for the tests.
+func mayWait(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes a minute and tries the local cluster alone: make test-long runs it")
+	}
+}
+
 // Volcano is added to a cluster that started without, while another one runs.
 func TestInstallVolcanoLater(t *testing.T) {
+	mayWait(t)
 	t.Parallel()
 	c := start(t, Options{GPUNodes: 1, NoVolcano: true})
 	_, err := c.dynamic.Resource(queues).List(t.Context(), metav1.ListOptions{})
@@ -72,6 +81,7 @@ func TestInstallVolcanoLater(t *testing.T) {
 
 // A scheduler that refuses its configuration ends the start at once.
 func TestStartFails(t *testing.T) {
+	mayWait(t)
 	t.Parallel()
 	conf := filepath.Join(t.TempDir(), "broken.conf")
 	if err := os.WriteFile(conf, []byte("actions: [\n"), 0o600); err != nil {

@@ -120,6 +120,7 @@ func TestUpAndDown(t *testing.T) {
 // When the process that holds the cluster is killed, the kernel ends the others,
 // and the next command cleans up.
 func TestSupervisorKilled(t *testing.T) {
+	mayWait(t)
 	t.Parallel()
 	c := newCommand(t)
 	c.run(true, "up", "-no-volcano")
@@ -132,6 +133,7 @@ func TestSupervisorKilled(t *testing.T) {
 }
 
 func TestUpInterrupted(t *testing.T) {
+	mayWait(t)
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
