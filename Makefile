@@ -241,7 +241,7 @@ test: ## Run unit tests, and scenarios and faults on a real API server and Volca
 test-long: ## Run what waits or tries too much for make test: long specs, unit tests with new seeds and in random order, both of Volcano's pairs of actions, notebooks with Kubeflow's controller, a crash at every write.
 	@status=0
 	TIDELINE_FRESH=1 test/run.sh unit project chart || status=1
-	TIDELINE_LABELS=long test/run.sh cluster integration capacity stock merge profile || status=1
+	TIDELINE_LABELS=long test/run.sh cluster integration capacity stock merge profile report || status=1
 	TIDELINE_DIFFERENTIAL=300 TIDELINE_FAULTS=each test/run.sh crashes seeds mergeline capacity pairs notebooks faults || status=1
 	exit $$status
 

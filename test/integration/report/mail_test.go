@@ -11,6 +11,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil/post"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 var _ = Describe("Mail of a report", Ordered, func() {
@@ -84,7 +85,7 @@ var _ = Describe("Mail of a report", Ordered, func() {
 		forget(ctx, other)
 	})
 
-	It("behaviour 4: an operator that is killed after any of the mails sends each once", func(ctx SpecContext) {
+	It("behaviour 4: an operator that is killed after any of the mails sends each once", suite.Long, func(ctx SpecContext) {
 		name(ctx, "smtp", f.post.Secret)
 		reports := make([]*v1beta1.CostReport, 4)
 		for k := 1; k <= 3; k++ {
