@@ -28,6 +28,7 @@ import (
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/integration/badinput"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 const (
@@ -187,10 +188,8 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	admitMerges(scenario)
 	recordGroups(scenario)
 	judgeChanges(scenario)
-	Context("beside an API that", func() {
-		keepAPI(scenario)
-		offerVersions(scenario, true)
-	})
+	Context("beside an API that", func() { offerVersions(scenario, true) })
+	Context("beside an API that", suite.Long, func() { keepAPI(scenario) })
 	approveJobs(func() *testutil.Installation { return in }, scenario)
 	submitScripts(func() *testutil.Installation { return in }, scenario)
 	tryAsUser(func() *testutil.Installation { return in }, scenario)
