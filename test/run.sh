@@ -377,7 +377,7 @@ node() {
 
 # quickstart follows the documentation as a new user would.
 quickstart() {
-	specs quickstart 12m quickstart 1
+	specs quickstart 25m quickstart 1
 }
 
 # image runs the Dockerfile's build and holds the program to what the image promises. Without the race detector: nothing runs side

@@ -47,7 +47,7 @@ var _ = Describe("Somebody with a clone and no cluster", func() {
 		Eventually(func() string {
 			Expect(ended).NotTo(Receive(), "the first terminal goes on: %s", said.Contents())
 			return string(said.Contents())
-		}).WithTimeout(5*time.Minute).Should(ContainSubstring("Starting Controller"), "the operator runs")
+		}).WithTimeout(10*time.Minute).Should(ContainSubstring("Starting Controller"), "the operator is built and runs")
 
 		out, err := u.run(ctx, blocks[1].Text, "")
 		Expect(err).NotTo(HaveOccurred(), "the second terminal: %s", out)
