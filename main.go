@@ -16,8 +16,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap/zapcore"
-	"k8s.io/apimachinery/pkg/api/meta"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -159,6 +159,19 @@ func newLog(c config.Log, to io.Writer) logr.Logger {
 	return log
 }
 
+// patienceForKinds is how long a start waits for Tideline's kinds.
+const patienceForKinds = 30 * time.Second
+
+func ownKinds() []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for _, kind := range []string{
+		v1beta1.ElasticTrainingJobKind, v1beta1.MergeJobKind, v1beta1.ResourceQuotaProfileKind, v1beta1.CostReportKind,
+	} {
+		kinds = append(kinds, v1beta1.GroupVersion.WithKind(kind))
+	}
+	return kinds
+}
+
 // run runs the operator until the context ends.
 func run(ctx context.Context, connection *cli.Connection, cfg *config.Configuration, log logr.Logger) error {
 	cluster, err := connection.Config()
@@ -175,6 +188,9 @@ func run(ctx context.Context, connection *cli.Connection, cfg *config.Configurat
 	if err != nil {
 		return err
 	}
+	if err := kube.AwaitKinds(ctx, mgr.GetRESTMapper(), patienceForKinds, ownKinds()...); err != nil {
+		return fmt.Errorf("find the CustomResourceDefinitions of Tideline (make install installs them): %w", err)
+	}
 	if err := metrics.Registry.Register(kube.BuildInfo(version)); err != nil {
 		return err
 	}
@@ -184,9 +200,6 @@ func run(ctx context.Context, connection *cli.Connection, cfg *config.Configurat
 	}
 	judge, err := setupReconcilers(ctx, mgr, cfg, namespace, claims, clock.Now)
 	if err != nil {
-		if meta.IsNoMatchError(err) {
-			return fmt.Errorf("the CustomResourceDefinitions of Tideline are not installed (make install): %w", err)
-		}
 		return err
 	}
 	if cfg.Webhooks.Enabled {

@@ -122,3 +122,17 @@ func (k *Kinds) Start(ctx context.Context) error {
 	}
 	return nil
 }
+
+// AwaitKinds returns when the API server serves all kinds, or after patience an error that names those that are missing. In an
+// upgrade an operator may start some seconds before the API server offers a new version of its kinds.
+func AwaitKinds(ctx context.Context, mapper meta.RESTMapper, patience time.Duration, kinds ...schema.GroupVersionKind) error {
+	k := NewKinds(mapper, logr.Discard(), kinds...)
+	err := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(context.Context) (bool, error) {
+		err := k.LookForKinds()
+		return err == nil && k.MissingKinds() == "", err
+	})
+	if missing := k.MissingKinds(); missing != "" {
+		return fmt.Errorf("the API server does not serve %s", missing)
+	}
+	return err
+}
