@@ -79,6 +79,8 @@ func subscribed(ctx SpecContext, b bundle, program string) *rollout {
 	Expect(err).NotTo(HaveOccurred(), "OLM runs and has a catalog with the bundle")
 	subscribe(ctx, r.Client)
 	r.follow(ctx, b, program, "")
+	// OLM goes on with a plan that it has not noted as complete, and would write the definitions of this bundle over later ones.
+	awaitPlan(ctx, r.Client, b.csv)
 	return r
 }
 
