@@ -188,7 +188,7 @@ func run(ctx context.Context, connection *cli.Connection, cfg *config.Configurat
 	if err != nil {
 		return err
 	}
-	if err := kube.AwaitKinds(ctx, mgr.GetRESTMapper(), patienceForKinds, ownKinds()...); err != nil {
+	if err := kube.AwaitKinds(ctx, mgr.GetRESTMapper(), log, patienceForKinds, ownKinds()...); err != nil {
 		return fmt.Errorf("find the CustomResourceDefinitions of Tideline (make install installs them): %w", err)
 	}
 	if err := metrics.Registry.Register(kube.BuildInfo(version)); err != nil {

@@ -70,9 +70,9 @@ type Growth struct {
 	// +kubebuilder:validation:Maximum=86400
 	OutageSeconds *int32 `json:"outageSeconds,omitempty"`
 
-	// LeastGainPercent stops growth where one more worker was measured to add less to the training's speed: a percentage of what one
-	// worker of the core adds. It needs spec.progress, and a training that tells its total. 0 means no limit. Default 10,
-	// range 0 to 100.
+	// LeastGainPercent is the least gain for which the job grows, in percent of the speed that one core worker adds. Growth stops
+	// where one more worker was measured to add less. It needs spec.progress, and a training that tells its total. 0 means no
+	// limit. Default 10, range 0 to 100.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0

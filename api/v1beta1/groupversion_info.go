@@ -1,5 +1,5 @@
-// Package v1beta1 is Tideline's API, group tideline.io. The API server offers the same fields as v1alpha1 too, in which it stores
-// objects (docs/decisions/0090-versions-of-the-api.md).
+// Package v1beta1 is Tideline's API, group tideline.io. The API server also serves the same fields as v1alpha1, in which it
+// stores objects (docs/decisions/0090-versions-of-the-api.md).
 //
 // +kubebuilder:object:generate=true
 // +groupName=tideline.io

@@ -86,7 +86,7 @@ type Facts struct {
 	Installed *Installation
 	// OtherDefinitions are our CustomResourceDefinitions whose fields or rules are not those of this program.
 	OtherDefinitions []string
-	// StoredBefore are our CustomResourceDefinitions of which objects may be stored in an earlier version of the API still.
+	// StoredBefore names our CustomResourceDefinitions that may still have objects stored in an earlier version of the API.
 	StoredBefore []string
 	// Certificate is why the API server does not trust our webhooks; empty where it does.
 	Certificate string

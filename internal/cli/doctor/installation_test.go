@@ -85,7 +85,8 @@ func TestWhatIsWrongWithAnInstallationHasACommandThatMendsIt(t *testing.T) {
 		},
 		"objects in an earlier version of the API": {
 			[]func(*Facts){func(f *Facts) { f.StoredBefore = []string{"mergejobs.tideline.io"} }}, Warn,
-			"which a later release will not have: those of mergejobs.tideline.io.", "tideline migrate-storage",
+			"Objects of mergejobs.tideline.io may be stored in an earlier version of the API, which a later release will not have.",
+			"tideline migrate-storage",
 		},
 		"other kinds by Helm": {
 			[]func(*Facts){release, func(f *Facts) { f.OtherDefinitions = []string{"mergejobs.tideline.io"} }}, Warn, "of another version",

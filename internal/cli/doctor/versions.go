@@ -91,7 +91,7 @@ func versions(f Facts) []Finding {
 	if len(f.StoredBefore) > 0 {
 		findings = append(findings, Finding{
 			Level: Warn,
-			What: fmt.Sprintf("Objects may be stored in an earlier version of the API, which a later release will not have: those of %s.",
+			What: fmt.Sprintf("Objects of %s may be stored in an earlier version of the API, which a later release will not have.",
 				strings.Join(f.StoredBefore, ", ")),
 			Do:  "Have them stored in the current version:",
 			Run: "tideline migrate-storage",

@@ -124,11 +124,18 @@ func (k *Kinds) Start(ctx context.Context) error {
 }
 
 // AwaitKinds returns when the API server serves all kinds, or after patience an error that names those that are missing. In an
-// upgrade an operator may start some seconds before the API server offers a new version of its kinds.
-func AwaitKinds(ctx context.Context, mapper meta.RESTMapper, patience time.Duration, kinds ...schema.GroupVersionKind) error {
-	k := NewKinds(mapper, logr.Discard(), kinds...)
+// upgrade an operator may start some seconds before the API server serves a new version of its kinds.
+func AwaitKinds(
+	ctx context.Context, mapper meta.RESTMapper, log logr.Logger, patience time.Duration, kinds ...schema.GroupVersionKind,
+) error {
+	k := NewKinds(mapper, log, kinds...)
+	said := false
 	err := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(context.Context) (bool, error) {
 		err := k.LookForKinds()
+		if missing := k.MissingKinds(); missing != "" && !said {
+			said = true
+			log.Info("Waiting for kinds that the API server does not serve yet", "missing", missing, "patience", patience.String())
+		}
 		return err == nil && k.MissingKinds() == "", err
 	})
 	if missing := k.MissingKinds(); missing != "" {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,7 +26,7 @@ func (m *lateMapper) RESTMapping(kind schema.GroupKind, _ ...string) (*meta.REST
 func TestAStartWaitsForKindsThatAreServedLate(t *testing.T) {
 	g := NewWithT(t)
 	kind := schema.GroupVersionKind{Group: "tideline.io", Version: "v1beta1", Kind: "MergeJob"}
-	g.Expect(AwaitKinds(t.Context(), &lateMapper{after: 1}, time.Minute, kind)).To(Succeed())
-	g.Expect(AwaitKinds(t.Context(), &lateMapper{after: 1000}, time.Millisecond, kind)).To(
+	g.Expect(AwaitKinds(t.Context(), &lateMapper{after: 1}, logr.Discard(), time.Minute, kind)).To(Succeed())
+	g.Expect(AwaitKinds(t.Context(), &lateMapper{after: 1000}, logr.Discard(), time.Millisecond, kind)).To(
 		MatchError("the API server does not serve MergeJob (tideline.io/v1beta1)"), "and not for ever")
 }

@@ -91,6 +91,8 @@ func templates() []Case {
 			`{"spec":{"template":{"metadata":{"annotations":{"volcano.sh/vgpu-ids-new":"GPU-0"}}}}}`,
 			"spec.template.metadata.annotations: Invalid value: annotation volcano.sh/vgpu-ids-new is set by Tideline, "+
 				"which speaks to Volcano: remove it"),
+		decided("ephemeralContainers", `[{"name":"debugger","image":"x"}]`,
+			"a template cannot have ephemeralContainers: remove them, and use `kubectl debug` on a pod that runs"),
 		ofPods("65 finalizers of pods", "finalizers", many(65, `"example.com/f%d"`),
 			": Too many: 65: must have at most 64 items").blind(),
 		ofPods("a long finalizer of pods", "finalizers", fmt.Sprintf(`[%q]`, strings.Repeat("x", 1025)),

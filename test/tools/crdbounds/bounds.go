@@ -125,8 +125,8 @@ func refuseEphemeral(s *schema) {
 		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &schema{Type: "object"}},
 		XValidations: apiextensionsv1.ValidationRules{{
 			Rule: "size(self) == 0",
-			Message: "a template cannot have ephemeralContainers: remove them, and use `kubectl debug` on a worker " +
-				"that runs",
+			Message: "a template cannot have ephemeralContainers: remove them, and use `kubectl debug` on a pod that " +
+				"runs",
 		}},
 	}
 }

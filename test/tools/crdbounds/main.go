@@ -5,7 +5,7 @@
 // strings have no bounds, so the API server must assume the worst when it estimates what a CEL rule over the template
 // may cost, and refuses the rule. crdbounds drops the descriptions below every pod template and adds bounds that no real
 // pod comes near, also of how long a pod may take to leave. It also bounds the selector of a profile's namespaces, and
-// numbers to what a client in Go reads. Last, it has each definition offer the earlier version of the API too.
+// numbers to what a client in Go reads. Last, it has the API server serve the earlier version of the API too.
 //
 //	crdbounds FILE...    rewrites each file in place
 package main
@@ -62,7 +62,7 @@ func process(manifest []byte) ([]byte, error) {
 			boundNumbers(version.Schema.OpenAPIV3Schema)
 		}
 	}
-	offerEarlier(&crd)
+	addEarlier(&crd)
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&crd)
 	if err != nil {
 		return nil, err

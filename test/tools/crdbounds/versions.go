@@ -13,9 +13,9 @@ const (
 	earlierVersion = "v1alpha1"
 )
 
-// offerEarlier has the definition offer and store the earlier version beside the one that controller-gen wrote. It has no
-// descriptions: with two of each, the definition is too large for `kubectl apply`.
-func offerEarlier(crd *apiextensionsv1.CustomResourceDefinition) {
+// addEarlier adds the earlier version to a definition, to be served, and to be stored instead of the one that controller-gen
+// wrote. It has no descriptions: with two of each, the definition is too large for `kubectl apply`.
+func addEarlier(crd *apiextensionsv1.CustomResourceDefinition) {
 	crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Name == earlierVersion
 	})
