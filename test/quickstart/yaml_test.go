@@ -98,9 +98,9 @@ func applyKustomization(ctx context.Context, u *user, where, text, configuration
 // become.
 var anyClaim = regexp.MustCompile(`(?m)(^kind: PersistentVolumeClaim\nmetadata:\n(?:  .*\n)*?  name: ).*$`)
 
-// applyFragment completes a fragment: one of a job's spec by the smallest sample, one of a merge's or a profile's by what it must
-// have, one of the operator's configuration by its head, one of Volcano's by the shipped one. What stands in ConfigMaps for
-// reports is read as the operator does.
+// applyFragment completes a fragment: one of a job's spec by the smallest sample, without the sample's template where it has one,
+// one of a merge's or a profile's by what it must have, one of the operator's configuration by its head, one of Volcano's by the
+// shipped one. What stands in ConfigMaps for reports is read as the operator does.
 func applyFragment(ctx context.Context, u *user, where string, block markdown.Block) {
 	GinkgoHelper()
 	switch block.Note {
@@ -108,6 +108,9 @@ func applyFragment(ctx context.Context, u *user, where string, block markdown.Bl
 		const spec = "\nspec:\n"
 		sample := u.read("config/samples/smallest.yaml")
 		Expect(sample).To(ContainSubstring(spec), "the sample has a spec")
+		if template := "\n  template:\n"; strings.Contains("\n"+block.Text, template) {
+			sample, _, _ = strings.Cut(sample, template)
+		}
 		applyText(ctx, u, where, strings.Replace(sample, spec, spec+block.Text, 1))
 	case "fragment of profile":
 		applyText(ctx, u, where, "apiVersion: tideline.io/v1beta1\nkind: ResourceQuotaProfile\nmetadata: {name: shown}\nspec:\n"+
