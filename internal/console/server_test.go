@@ -126,6 +126,28 @@ func TestReaderOfOneNamespaceOfThree(t *testing.T) {
 		ContainSubstring("one/llama 2, others 4, 2 of 8 free")))
 }
 
+// Each question costs the API server, for each reader and namespace, every 30 seconds.
+func TestMergesAreAskedAboutOnlyWhereItMatters(t *testing.T) {
+	g := NewWithT(t)
+	m := world(job("one", "llama", "two/covert holds 4 of nvidia.com/gpu"), job("two", "covert", ""), job("three", "covert", ""))
+	m.Merges = []*v1beta1.MergeJob{mergeOf("three", "ctr")}
+	asked := map[string]int{}
+	s := serve(m, func(r authorizationv1.SubjectAccessReviewSpec) bool {
+		a := r.ResourceAttributes
+		if a != nil && a.Namespace != "" {
+			asked[a.Resource+" of "+a.Namespace]++
+		}
+		return a == nil || a.Namespace == "one" || a.Namespace == "three" && a.Resource == "mergejobs"
+	})
+	g.Expect(get(s, "/console/", "good").Body.String()).To(And(ContainSubstring("one/llama"), Not(ContainSubstring("covert"))))
+	g.Expect(get(s, "/console/merges", "good").Body.String()).To(ContainSubstring("three/ctr"), "merges alone may be seen")
+	g.Expect(asked).To(Equal(map[string]int{
+		"elastictrainingjobs of one": 1, "mergejobs of one": 1,
+		"elastictrainingjobs of two":   1,
+		"elastictrainingjobs of three": 1, "mergejobs of three": 1,
+	}), "each once, and not whether merges of two may be seen, where there are none and no training may be seen")
+}
+
 // fill writes a text into every field that holds one, so that lists have one entry and pointers point somewhere.
 func fill(v reflect.Value, text string) {
 	switch v.Kind() {

@@ -43,16 +43,16 @@ type Holding struct {
 	Accelerators int64
 }
 
-// Namespaces are those with trainings or merges, in order of name.
-func (m *Model) Namespaces() []string {
-	there := map[string]bool{}
+// Namespaces are those with trainings or merges, in order of name, and which of them have merges.
+func (m *Model) Namespaces() (all []string, merging map[string]bool) {
+	there, merging := map[string]bool{}, map[string]bool{}
 	for _, j := range m.Jobs {
 		there[j.Namespace] = true
 	}
 	for _, j := range m.Merges {
-		there[j.Namespace] = true
+		there[j.Namespace], merging[j.Namespace] = true, true
 	}
-	return slices.Sorted(maps.Keys(there))
+	return slices.Sorted(maps.Keys(there)), merging
 }
 
 // Sight is what a reader may see, by the cluster's own rules. The zero Sight shows sums only.
