@@ -39,6 +39,8 @@ const (
 	// writers is how many requests of hostile users are under way at a time. Each has the API server compute for a while, which is
 	// on the same machine.
 	writers = 1
+	// plainEvery is how long that client rests between its writes.
+	plainEvery = 500 * time.Millisecond
 	// settling is how long memory is watched after each wave.
 	settling = 5 * time.Second
 	// mallory's namespace, and that of alice.

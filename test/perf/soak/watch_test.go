@@ -61,12 +61,11 @@ func (w *watch) begin(ctx context.Context) {
 		defer GinkgoRecover()
 		for n := 0; ctx.Err() == nil; n++ {
 			w.serving.Lock()
-			took, err := w.serve(ctx, fmt.Sprintf("job-%d", n))
-			plain, failed := w.writePlain(ctx, fmt.Sprintf("plain-%d", n))
+			took, plain, err := w.serveBesidePlain(ctx, n)
 			w.serving.Unlock()
 			w.note(func() {
 				if ctx.Err() == nil {
-					w.err = errors.Join(w.err, err, failed)
+					w.err = errors.Join(w.err, err)
 					w.served, w.slowest, w.plain = w.served+1, max(w.slowest, took), max(w.plain, plain)
 				}
 			})
@@ -105,6 +104,28 @@ func (w *watch) failure() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
+}
+
+// serveBesidePlain has alice served once, and write the same herself again and again meanwhile, so that both meet the API server
+// when it is slow. It returns how long the job took, and how long her own writes did at most.
+func (w *watch) serveBesidePlain(ctx context.Context, n int) (took, plain time.Duration, err error) {
+	over, failed := make(chan struct{}), error(nil)
+	var beside sync.WaitGroup
+	beside.Go(func() {
+		for i := 0; ; i++ {
+			wrote, wrong := w.writePlain(ctx, fmt.Sprintf("plain-%d-%d", n, i))
+			plain, failed = max(plain, wrote), errors.Join(failed, wrong)
+			select {
+			case <-over:
+				return
+			case <-time.After(plainEvery):
+			}
+		}
+	})
+	took, err = w.serve(ctx, fmt.Sprintf("job-%d", n))
+	close(over)
+	beside.Wait()
+	return took, plain, errors.Join(err, failed)
 }
 
 // serve has alice create a job of two workers, and returns how long it took until its PodGroup and its pods were there.
@@ -148,14 +169,22 @@ func (w *watch) writePlain(ctx context.Context, name string) (time.Duration, err
 	return took, err
 }
 
-// awaitServed waits for the PodGroup of that name and two pods of that job.
+// awaitServed waits for the PodGroup of that name and two pods of that job, and tells of one that waits long when which came.
 func (w *watch) awaitServed(ctx context.Context, name string) (time.Duration, error) {
 	began := time.Now()
+	var grouped time.Duration
 	for {
-		there, err := w.isServed(ctx, name)
+		group, pods, err := w.servedOf(ctx, name)
 		took := time.Since(began)
+		if group && grouped == 0 {
+			grouped = took
+		}
+		if took > soonest && (group && pods == 2 || took > longest) {
+			GinkgoWriter.Printf("%s: %s: PodGroup there: %t, after %s; %d pods after %s\n", time.Now().UTC().Format(time.TimeOnly),
+				name, group, grouped, pods, took)
+		}
 		switch {
-		case there || err != nil:
+		case err != nil || group && pods == 2:
 			return took, err
 		case took > longest:
 			return took, fmt.Errorf("%s has no PodGroup and no pods after %s", name, longest)
@@ -164,14 +193,14 @@ func (w *watch) awaitServed(ctx context.Context, name string) (time.Duration, er
 	}
 }
 
-func (w *watch) isServed(ctx context.Context, name string) (bool, error) {
+func (w *watch) servedOf(ctx context.Context, name string) (group bool, pods int, err error) {
 	key := client.ObjectKey{Namespace: served, Name: name}
 	if err := w.in.Client.Get(ctx, key, &schedulingv1beta1.PodGroup{}); err != nil {
-		return false, client.IgnoreNotFound(err)
+		return false, 0, client.IgnoreNotFound(err)
 	}
-	pods := &corev1.PodList{}
-	err := w.in.Client.List(ctx, pods, client.InNamespace(served), client.MatchingLabels{v1beta1.LabelJob: name})
-	return len(pods.Items) == 2, err
+	list := &corev1.PodList{}
+	err = w.in.Client.List(ctx, list, client.InNamespace(served), client.MatchingLabels{v1beta1.LabelJob: name})
+	return true, len(list.Items), err
 }
 
 // settle watches on for a while, at least until alice was served once more, and returns what was seen since the last row.
