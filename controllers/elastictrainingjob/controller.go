@@ -463,15 +463,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	job := &v1beta1.ElasticTrainingJob{}
 	if err := r.client.Get(ctx, req.NamespacedName, job); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.applier.Writes.ForgetOwner(req.NamespacedName)
-			r.pacer.ForgetObject(req.NamespacedName)
-			r.memory.forget(req.NamespacedName)
-			r.outages.forget(req.NamespacedName)
-			r.metrics.forget(req.NamespacedName)
-			r.trainings.forget(req.NamespacedName)
-			r.suspects.forget(req.NamespacedName)
-			r.pages.forget(req.NamespacedName)
-			return reconcile.Result{}, nil
+			return r.forgetJob(ctx, req.NamespacedName)
 		}
 		return reconcile.Result{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
@@ -133,6 +134,19 @@ func (m *memory) notePutBack(job *v1beta1.ElasticTrainingJob, now jobstate.PutBa
 	defer m.mu.Unlock()
 	r := m.entryOf(client.ObjectKeyFromObject(job))
 	r.putBack, r.putBackOf = now, job.UID
+}
+
+// ownersOf are the UIDs of jobs of that name whose pods are not gone yet.
+func (m *memory) ownersOf(job types.NamespacedName) []types.UID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	owners := sets.New[types.UID]()
+	if r := m.jobs[job]; r != nil {
+		for _, s := range r.alive {
+			owners.Insert(s.owner)
+		}
+	}
+	return owners.UnsortedList()
 }
 
 func (m *memory) forget(job types.NamespacedName) {

@@ -126,10 +126,17 @@ func (st *story) looksSame(env *environment) ending {
 func (st *story) decided(changes map[string]int) map[string]int {
 	changes = maps.Clone(changes)
 	maps.DeleteFunc(changes, func(does string, _ int) bool {
-		return st.shared && strings.HasPrefix(does, "delete pods ") || st.deletes != "" &&
-			slices.Contains([]string{"create services " + st.deletes + "-workers", "create podgroups " + st.deletes}, does)
+		return st.shared && strings.HasPrefix(does, "delete pods ") || st.deletes != "" && st.isOfDeleted(does)
 	})
 	return changes
+}
+
+// isOfDeleted holds for changes of what belongs to the job that is deleted on the way, as far as they vary.
+func (st *story) isOfDeleted(does string) bool {
+	creates := []string{"create services " + st.deletes + "-workers", "create podgroups " + st.deletes}
+	deletes := []string{"delete podgroups " + st.deletes, "delete podgroups " + st.deletes + "-surplus"}
+	return !st.createsOnce && slices.Contains(creates, does) || slices.Contains(deletes, does) ||
+		strings.HasPrefix(does, "delete pods "+st.deletes+"-worker-")
 }
 
 // end holds what every run must show at its end, and returns it.

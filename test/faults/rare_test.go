@@ -20,8 +20,8 @@ import (
 var (
 	replacing = tell(story{
 		name: "a job is deleted and another of its name created", slug: "anew", gpus: 4, leaves: fullSize, rare: true,
-		namesTaken: true,
-		setup:      func(env *environment) { env.runs(4) },
+		namesTaken: true, deletes: jobName, createsOnce: true,
+		setup: func(env *environment) { env.runs(4) },
 		action: func(env *environment) {
 			env.DeleteJob(jobName)
 			env.submit(4)
@@ -87,6 +87,7 @@ var (
 	})
 	expiring = tell(story{
 		name: "a job ends and deletes itself after its time", slug: "expire", gpus: 4, rare: true,
+		deletes: jobName, createsOnce: true,
 		setup: func(env *environment) {
 			env.runs(4, func(job *v1beta1.ElasticTrainingJob) { job.Spec.Cleanup.TTLSecondsAfterFinished = ptr.To[int32](3) })
 		},

@@ -42,8 +42,10 @@ type story struct {
 	leaves   []string
 	// shared is true when Volcano may delete what the operator would, so that the operator's deletions vary.
 	shared bool
-	// deletes is the job that is deleted on the way: what belongs to it may be seen to go before it does, and be created once more.
-	deletes string
+	// deletes is the job that is deleted on the way. The operator or the garbage collector deletes what belongs to it, whoever comes
+	// first; it may be seen to go before the job does, and be created once more, unless nothing is created for the job any more.
+	deletes     string
+	createsOnce bool
 	// namesTaken is true when names are somebody else's for a while, so that creations may be refused.
 	namesTaken bool
 	// runs are the merges in the order in which their runs begin, each as often as it has one; none in a story of jobs.

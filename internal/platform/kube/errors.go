@@ -46,6 +46,11 @@ func ProblemOf(err error, doing string) *Problem {
 	return &Problem{Diagnosis: DiagnoseError(err, doing), Err: err}
 }
 
+// IsNotServed holds for what an API server answers about a kind that it does not serve, which is a "not found" of no object.
+func IsNotServed(err error) bool {
+	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")
+}
+
 // DiagnoseError classifies an error; doing says what was tried, for example "create pod ctr-worker-0".
 func DiagnoseError(err error, doing string) Diagnosis {
 	var taken *NameTakenError
@@ -56,8 +61,7 @@ func DiagnoseError(err error, doing string) Diagnosis {
 	case errors.As(err, &taken):
 		return Diagnosis{Terminal, v1beta1.ReasonNameTaken, said +
 			". The operator has not touched it: delete or rename it, or choose another name for the job."}
-	case meta.IsNoMatchError(err),
-		apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource"):
+	case meta.IsNoMatchError(err), IsNotServed(err):
 		return Diagnosis{Wait, v1beta1.ReasonVolcanoMissing, said + ". Install Volcano; the job then continues by itself."}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "no PriorityClass with name"):
 		return Diagnosis{Wait, v1beta1.ReasonPriorityClassMissing, said +
