@@ -55,24 +55,17 @@ type cleaner struct {
 // to the garbage collector, which asks about each of them.
 func (c cleaner) leftovers(ctx context.Context, job types.NamespacedName) (left []client.Object, err error) {
 	owners := sets.New(c.memory.ownersOf(job)...)
-	add := func(o client.Object) {
-		its, owner, ours := jobOf(o)
-		if ours && its == job && o.GetDeletionTimestamp() == nil && len(o.GetOwnerReferences()) == 1 {
-			owners.Insert(owner)
-			left = append(left, o)
+	its := func(o client.Object) bool {
+		of, owner, ours := jobOf(o)
+		if !ours || of != job || o.GetDeletionTimestamp() != nil || len(o.GetOwnerReferences()) != 1 {
+			return false
 		}
+		owners.Insert(owner)
+		return true
 	}
-	if c.volcano.MissingKinds() == "" {
-		for _, name := range []string{gang.CoreName(job.Name), gang.SurplusName(job.Name)} {
-			group := gang.NewPodGroup()
-			err := c.client.Get(ctx, types.NamespacedName{Namespace: job.Namespace, Name: name}, group, client.UnsafeDisableDeepCopy)
-			if client.IgnoreNotFound(err) != nil {
-				return nil, fmt.Errorf("read PodGroup %s of a deleted job: %w", name, err)
-			}
-			if err == nil {
-				add(group)
-			}
-		}
+	groups, err := c.groupsNamed(ctx, job, its)
+	if err != nil {
+		return nil, err
 	}
 	for owner := range owners.Clone() {
 		pods := &corev1.PodList{}
@@ -82,10 +75,32 @@ func (c cleaner) leftovers(ctx context.Context, job types.NamespacedName) (left 
 			return nil, fmt.Errorf("list the pods of a deleted job: %w", err)
 		}
 		for i := range pods.Items {
-			add(&pods.Items[i])
+			if its(&pods.Items[i]) {
+				left = append(left, &pods.Items[i])
+			}
 		}
 	}
-	return left, nil
+	return append(left, groups...), nil
+}
+
+// groupsNamed are the PodGroups with the names of the job's own for which its holds.
+func (c cleaner) groupsNamed(
+	ctx context.Context, job types.NamespacedName, its func(client.Object) bool,
+) (groups []client.Object, err error) {
+	if c.volcano.MissingKinds() != "" {
+		return nil, nil
+	}
+	for _, name := range []string{gang.CoreName(job.Name), gang.SurplusName(job.Name)} {
+		group := gang.NewPodGroup()
+		err := c.client.Get(ctx, types.NamespacedName{Namespace: job.Namespace, Name: name}, group, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read PodGroup %s of a deleted job: %w", name, err)
+		}
+		if err == nil && its(group) {
+			groups = append(groups, group)
+		}
+	}
+	return groups, nil
 }
 
 // deleteLeftovers deletes what a deleted job left, so that its room is free at once. The garbage collector would come to it

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -41,6 +42,20 @@ type forgetful struct {
 	mu      sync.Mutex
 	deleted []client.DeleteOptions
 	refusal error
+	// lags is true while the cache does not see deletions.
+	lags bool
+}
+
+// late is a cache of which only single objects are read.
+type late struct {
+	cache.Cache
+
+	reader client.Reader
+}
+
+// Get implements client.Reader.
+func (l late) Get(ctx context.Context, key client.ObjectKey, o client.Object, of ...client.GetOption) error {
+	return l.reader.Get(ctx, key, o, of...)
 }
 
 var ctr = types.NamespacedName{Namespace: "team", Name: "ctr"}
@@ -57,7 +72,7 @@ func forgetting(t *testing.T, there ...client.Object) *forgetful {
 	}
 	f := &forgetful{}
 	f.cached = fake.NewClientBuilder().WithScheme(scheme).WithIndex(&corev1.Pod{}, kube.PodsByOwner, kube.OwnerUID).
-		WithObjects(partsOf("gone")...).Build()
+		WithObjects(parts()...).Build()
 	live := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(there...).Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, of ...client.GetOption) error {
 			f.asked++
@@ -72,13 +87,13 @@ func forgetting(t *testing.T, there ...client.Object) *forgetful {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.deleted = append(f.deleted, *(&client.DeleteOptions{}).ApplyOptions(of))
-			if f.refusal != nil {
+			if f.refusal != nil || f.lags {
 				return f.refusal
 			}
 			return c.Delete(ctx, o)
 		},
 	})
-	writes := kube.NewWrites(nil, scheme)
+	writes := kube.NewWrites(late{reader: f.cached}, scheme)
 	now := time.Now
 	f.Reconciler = &Reconciler{
 		Dependencies: Dependencies{Volcano: &kube.Kinds{}}, client: deleting, memory: newMemory(), outages: newOutages(),
@@ -86,7 +101,7 @@ func forgetting(t *testing.T, there ...client.Object) *forgetful {
 		pacer:    kube.NewPacer(), metrics: newMetrics(nil, now, nil, nil, nil), trainings: newTrainings(t.Context(), now),
 		suspects: newSuspects(now), pages: newPageServer(deleting, children{}, nil),
 	}
-	for _, o := range partsOf("gone") {
+	for _, o := range parts() {
 		f.see(o)
 	}
 	return f
@@ -99,14 +114,14 @@ func (f *forgetful) see(o client.Object) {
 	}
 }
 
-// partsOf are the objects of a job of this UID.
-func partsOf(owner types.UID) []client.Object {
+// parts are the objects of job team/ctr with UID gone.
+func parts() []client.Object {
 	all := []client.Object{&corev1.Pod{}, &corev1.Pod{}, gang.NewPodGroup()}
 	for i, name := range []string{"ctr-worker-0", "ctr-worker-1", "ctr"} {
 		all[i].SetNamespace(ctr.Namespace)
 		all[i].SetName(name)
 		all[i].SetUID(types.UID(name))
-		all[i].SetOwnerReferences([]metav1.OwnerReference{ownedBy(ctr.Name, owner)})
+		all[i].SetOwnerReferences([]metav1.OwnerReference{ownedBy(ctr.Name, "gone")})
 	}
 	return all
 }
@@ -170,6 +185,21 @@ func TestWhatADeletedJobLeftIsDeletedAtOnce(t *testing.T) {
 	g.Expect(f.asked).To(Equal(1), "nothing is asked again once nothing is left")
 }
 
+func TestADeletionIsNotAskedForAgainBeforeTheCacheHasSeenIt(t *testing.T) {
+	g := NewWithT(t)
+	f := forgetting(t)
+	f.lags = true
+	g.Expect(f.Reconcile(t.Context(), reconcile.Request{NamespacedName: ctr})).To(Equal(done))
+	g.Expect(f.Reconcile(t.Context(), reconcile.Request{NamespacedName: ctr})).To(Equal(again))
+	g.Expect(f.deleted).To(HaveLen(3))
+	for _, o := range parts() {
+		g.Expect(f.cached.Delete(t.Context(), o)).To(Succeed())
+	}
+	g.Expect(f.Reconcile(t.Context(), reconcile.Request{NamespacedName: ctr})).To(Equal(done))
+	g.Expect(f.memory.jobs).To(BeEmpty())
+	g.Expect(f.asked).To(Equal(1))
+}
+
 func TestPodGroupsOfADeletedJobAreFoundWithoutPods(t *testing.T) {
 	g := NewWithT(t)
 	f := forgetting(t)
@@ -217,10 +247,10 @@ func TestForgedOwnersOfPodsHurtOnlyThem(t *testing.T) {
 func TestWhatHasOtherOwnersOrNoneStays(t *testing.T) {
 	g := NewWithT(t)
 	f := forgetting(t)
-	parts := partsOf("gone")
-	f.change(t, parts[1], func() { parts[1].SetOwnerReferences(nil) })
-	f.change(t, parts[2], func() {
-		parts[2].SetOwnerReferences(append(parts[2].GetOwnerReferences(), metav1.OwnerReference{
+	all := parts()
+	f.change(t, all[1], func() { all[1].SetOwnerReferences(nil) })
+	f.change(t, all[2], func() {
+		all[2].SetOwnerReferences(append(all[2].GetOwnerReferences(), metav1.OwnerReference{
 			APIVersion: "v1", Kind: "ConfigMap", Name: "keeps", UID: "keeps",
 		}))
 	})

@@ -28,7 +28,7 @@ var _ = Describe("A name that is taken", func() {
 		Expect(second.UID).NotTo(Equal(first.UID), "it is another job")
 
 		Eventually(s.Fetch("a")).Should(testutil.Wait(v1beta1.ReasonPredecessorLeaving), "the second job waits for the name")
-		// Garbage collection decides which of the old objects is in the way first.
+		// The operator and the garbage collector decide together which of the old objects is in the way first.
 		Expect(s.Read("a").Status.Message).To(MatchRegexp(`(Pod|PodGroup|Service) a\S* belongs to an earlier job`),
 			"and says for which")
 		Eventually(s.Workers("a", ownedBy(second))).Should(Equal([]int{0}), "what can be created is created")

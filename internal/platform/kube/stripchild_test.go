@@ -12,6 +12,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/text"
+	"github.com/tideline-io/tideline/internal/platform/weight"
 )
 
 // Of objects that a tenant makes look like ours the cache keeps little, however large they are.
@@ -30,7 +31,7 @@ func TestWhatOthersWriteTakesNoMemory(t *testing.T) {
 	}
 	kept := metav1.ObjectMeta{
 		Namespace: "ads", Name: "a", UID: "1", ResourceVersion: "7", Labels: map[string]string{v1beta1.LabelJob: "a"},
-		OwnerReferences: []metav1.OwnerReference{owner},
+		OwnerReferences: []metav1.OwnerReference{owner, {Name: weight.Oversized}},
 	}
 	strip := StripConfigMap([]string{"hosts", "hostfile"})
 	g.Expect(strip(&corev1.ConfigMap{

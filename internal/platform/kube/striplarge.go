@@ -55,7 +55,7 @@ func WeightOfDropped(job client.Object) int {
 }
 
 // stripLarge drops labels, owners and finalizers of an object that has too much of them. Of labels it keeps ours and some others,
-// of owners the one that controls it.
+// of owners the one that controls it, and whether there are others.
 func stripLarge(o client.Object) {
 	if labels := o.GetLabels(); weight.Of(labels) > weight.MostOfMetadata {
 		kept := map[string]string{}
@@ -74,11 +74,15 @@ func stripLarge(o client.Object) {
 	}
 }
 
-// controllerOf is the reference to an object's controller alone; none if there is none, or one with a name that nothing has.
+// controllerOf is the reference to an object's controller; none if there is none, or one with a name that nothing has. One more
+// stands for all other owners, because what has several is not deleted for the sake of one.
 func controllerOf(o client.Object) []metav1.OwnerReference {
 	owner := metav1.GetControllerOf(o)
-	if owner == nil || weight.Of(*owner) > weight.MostOfMetadata/8 {
+	switch {
+	case owner == nil || weight.Of(*owner) > weight.MostOfMetadata/8:
 		return nil
+	case len(o.GetOwnerReferences()) > 1:
+		return []metav1.OwnerReference{*owner, {Name: weight.Oversized}}
 	}
 	return []metav1.OwnerReference{*owner}
 }

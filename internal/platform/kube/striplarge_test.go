@@ -79,7 +79,8 @@ func TestPodsWithoutEndTakeNoMemory(t *testing.T) {
 	stripped := o.(*corev1.Pod)
 	g.Expect(weight.Of(*stripped)).To(BeNumerically("<", weight.MostOfPod))
 	g.Expect(stripped.Annotations).To(Equal(map[string]string{groupNameKey: "group"}))
-	g.Expect(stripped.OwnerReferences).To(ConsistOf(HaveField("Name", "owner-7")), "who controls it")
+	g.Expect(stripped.OwnerReferences).To(ConsistOf(HaveField("Name", "owner-7"), HaveField("Name", weight.Oversized)),
+		"who controls it, and that there are others")
 	asks := resource.PodRequests(stripped, resource.PodResourcesOptions{})
 	g.Expect(asks).To(And(HaveKey(corev1.ResourceName("nvidia.com/gpu")), HaveKey(corev1.ResourceCPU)))
 	g.Expect(len(asks)).To(BeNumerically("<", 200))
