@@ -19,6 +19,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 // forgetJob forgets a job that the cache has no more, and deletes what it left.
@@ -51,23 +52,25 @@ type cleaner struct {
 	memory  *memory
 }
 
-// leftovers are the pods and PodGroups that jobs of that name control and nothing deletes yet. What has other owners too is left
-// to the garbage collector, which asks about each of them.
+// isLeftover is true for what a job of that name controls and nothing deletes yet. What has other owners too is left to the
+// garbage collector, which asks about each of them.
+func isLeftover(o client.Object, job types.NamespacedName) bool {
+	of, _, ours := jobOf(o)
+	return ours && of == job && o.GetDeletionTimestamp() == nil && len(o.GetOwnerReferences()) == 1
+}
+
+// leftovers are the pods and PodGroups that deleted jobs of that name left, pods first.
 func (c cleaner) leftovers(ctx context.Context, job types.NamespacedName) (left []client.Object, err error) {
-	owners := sets.New(c.memory.ownersOf(job)...)
-	its := func(o client.Object) bool {
-		of, owner, ours := jobOf(o)
-		if !ours || of != job || o.GetDeletionTimestamp() != nil || len(o.GetOwnerReferences()) != 1 {
-			return false
-		}
-		owners.Insert(owner)
-		return true
-	}
-	groups, err := c.groupsNamed(ctx, job, its)
+	groups, err := c.leftGroups(ctx, job)
 	if err != nil {
 		return nil, err
 	}
-	for owner := range owners.Clone() {
+	owners := sets.New(c.memory.ownersOf(job)...)
+	for _, group := range groups {
+		_, owner, _ := jobOf(group)
+		owners.Insert(owner)
+	}
+	for owner := range owners {
 		pods := &corev1.PodList{}
 		err := c.client.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingFields{kube.PodsByOwner: string(owner)},
 			client.UnsafeDisableDeepCopy)
@@ -75,7 +78,7 @@ func (c cleaner) leftovers(ctx context.Context, job types.NamespacedName) (left 
 			return nil, fmt.Errorf("list the pods of a deleted job: %w", err)
 		}
 		for i := range pods.Items {
-			if its(&pods.Items[i]) {
+			if isLeftover(&pods.Items[i], job) {
 				left = append(left, &pods.Items[i])
 			}
 		}
@@ -83,10 +86,8 @@ func (c cleaner) leftovers(ctx context.Context, job types.NamespacedName) (left 
 	return append(left, groups...), nil
 }
 
-// groupsNamed are the PodGroups with the names of the job's own for which its holds.
-func (c cleaner) groupsNamed(
-	ctx context.Context, job types.NamespacedName, its func(client.Object) bool,
-) (groups []client.Object, err error) {
+// leftGroups are the PodGroups among them.
+func (c cleaner) leftGroups(ctx context.Context, job types.NamespacedName) (groups []client.Object, err error) {
 	if c.volcano.MissingKinds() != "" {
 		return nil, nil
 	}
@@ -96,7 +97,7 @@ func (c cleaner) groupsNamed(
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("read PodGroup %s of a deleted job: %w", name, err)
 		}
-		if err == nil && its(group) {
+		if err == nil && isLeftover(group, job) {
 			groups = append(groups, group)
 		}
 	}
@@ -159,8 +160,7 @@ func (c cleaner) deleteLeftover(ctx context.Context, job types.NamespacedName, o
 		client.Preconditions{UID: ptr.To(o.GetUID()), ResourceVersion: ptr.To(o.GetResourceVersion())},
 	}
 	if pod, ok := o.(*corev1.Pod); ok {
-		grace := ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
-		options = append(options, client.GracePeriodSeconds(min(grace, int64(capacity.LongestLeave.Seconds()))))
+		options = append(options, client.GracePeriodSeconds(capacity.CapGrace(podstate.ReadWorker(pod, 0).GraceSeconds)))
 	}
 	err := c.client.Delete(ctx, o, options...)
 	if err == nil {

@@ -102,6 +102,9 @@ type Node struct {
 // does not count as leaving, so that no gang waits for its room.
 const LongestLeave = 2 * time.Minute
 
+// CapGrace is the grace period with which the operator deletes a pod that has this one, in seconds: at most [LongestLeave].
+func CapGrace(seconds int64) int64 { return min(seconds, int64(LongestLeave.Seconds())) }
+
 // Pod is a pod that has not ended. A terminating pod holds its place until it is gone.
 type Pod struct {
 	// Node that it is bound to.

@@ -172,7 +172,7 @@ func (p *planner) deleteWorker(w *podstate.Worker) {
 	if !w.Terminating && !p.deleting[w.UID] {
 		p.deleting[w.UID] = true
 		gone := *w
-		gone.GraceSeconds = min(w.GraceSeconds, int64(capacity.LongestLeave.Seconds()))
+		gone.GraceSeconds = capacity.CapGrace(w.GraceSeconds)
 		p.d.DeletePods = append(p.d.DeletePods, gone)
 	}
 }

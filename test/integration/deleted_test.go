@@ -15,7 +15,7 @@ import (
 // Serial, because the garbage collector is one for all specs.
 var _ = Describe("A job that is deleted", Serial, func() {
 	It("leaves its GPUs to others at once, however long the garbage collector takes", func() {
-		s := newScenario("departed", 4)
+		s := newScenario("deleted", 4)
 		s.Submit(s.Job("a").Range(2, 4))
 		Eventually(s.Fetch("a")).Should(testutil.Train(4), "it trains, with surplus")
 		collector := shared.Installation().Cluster.Processes()["kube-controller-manager"]
