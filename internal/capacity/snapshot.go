@@ -205,7 +205,7 @@ func ShapeOf(
 	wishes, unjudged := devices.WishesOf(of.Annotations, spec)
 	s := Shape{
 		Requests: AmountsOf(requests), NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, Kin: kin, Wishes: wishes,
-		Unmodelled: cmp.Or(beyondRules, beyondModel(spec)),
+		Unmodelled: cmp.Or(beyondRules, beyondModel(of.Annotations, spec)),
 	}
 	for i := range spec.Volumes {
 		if claim := spec.Volumes[i].PersistentVolumeClaim; claim != nil {

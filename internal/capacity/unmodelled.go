@@ -42,6 +42,8 @@ const (
 	OpenVolumeClaim    = "a PersistentVolumeClaim that is not bound"
 	SingleNodeVolume   = "a PersistentVolumeClaim that one node at a time may use"
 	LostVolume         = "a PersistentVolumeClaim whose volume is lost"
+	// NUMA is for a policy by which the scheduler leaves nodes out that have the room.
+	NUMA = "a NUMA policy"
 	// NoRuntimeClass is for a RuntimeClass that may select nodes, and cannot be read.
 	NoRuntimeClass = "a RuntimeClass that does not exist"
 )
@@ -51,12 +53,20 @@ func ListUnmodelled() []string {
 	return append([]string{
 		ManyShapes, ManyRules, CrowdedRules, RulesOfShapes, OneDomain, InTurn, OwnLabels, SelectedNamespaces, LabelKeys,
 		SpreadPolicies, DeviceClaims, TooMuch, EphemeralVolumes, NoVolumeClaim, LeavingVolumeClaim, OpenVolumeClaim,
-		SingleNodeVolume, LostVolume, NoRuntimeClass,
+		SingleNodeVolume, LostVolume, NUMA, NoRuntimeClass,
 	}, devices.ListUnjudged()...)
 }
 
-// beyondModel names what the pod asks beyond the model, of what its spec alone tells; empty if the model covers it.
-func beyondModel(spec *corev1.PodSpec) string {
+// numaPolicy is the annotation of a pod that Volcano's plugin numa-aware reads (volcano.sh/apis/pkg/apis/scheduling/v1beta1). With any
+// policy but noPolicy the plugin leaves out nodes that have not the same, or do not tell of their NUMA nodes
+// (volcano.sh/volcano/pkg/scheduler/plugins/numaaware).
+const numaPolicy, noPolicy = "volcano.sh/numa-topology-policy", "none"
+
+// beyondModel names what the pod asks beyond the model, of what its annotations and spec alone tell; empty if the model covers it.
+func beyondModel(annotations map[string]string, spec *corev1.PodSpec) string {
+	if policy := annotations[numaPolicy]; policy != "" && policy != noPolicy {
+		return NUMA
+	}
 	if len(spec.ResourceClaims) > 0 {
 		return DeviceClaims
 	}

@@ -153,11 +153,14 @@ func isVolcanoAnnotation(key string) bool {
 		strings.HasPrefix(key, "scheduling.k8s.io/")
 }
 
+// letThrough are annotations of pods that Volcano's plugins read, and that templates may have.
+var letThrough = []string{"volcano.sh/vgpu-mode", "volcano.sh/vgpu-podgroup-policy", numaPolicy}
+
 func (d *draft) templateMetadata(path string, in *corev1.PodTemplateSpec) {
 	const meaning, do = "Tideline speaks to Volcano for its pods; it is left out", "see docs/convert.md for what takes its place"
 	out := &d.out.Spec.Template
 	for _, key := range sortedKeys(in.Annotations) {
-		if isVolcanoAnnotation(key) || strings.HasPrefix(key, "tideline.io/") {
+		if isVolcanoAnnotation(key) && !slices.Contains(letThrough, key) || strings.HasPrefix(key, "tideline.io/") {
 			d.note(path+".annotations["+key+"]", in.Annotations[key], meaning, do)
 			delete(out.Annotations, key)
 		}

@@ -66,6 +66,7 @@ func TestTemplate(t *testing.T) {
 				t.Name = "ignored"
 				t.Labels = map[string]string{"team": "ads", "tideline.io/part": "core", "volcano.sh/x": "y"}
 				t.Annotations = map[string]string{"note": "x", "scheduling.k8s.io/group-name": "g", "tideline.io/progress": "1",
+					"volcano.sh/numa-topology-policy": "restricted", "volcano.sh/preemptable": "true",
 					"kubectl.kubernetes.io/default-container":                "pytorch",
 					"container.apparmor.security.beta.kubernetes.io/pytorch": "localhost/p",
 				}
@@ -73,10 +74,12 @@ func TestTemplate(t *testing.T) {
 			})
 		}, map[string]string{"spec.template.metadata": `{"annotations":{` +
 			`"container.apparmor.security.beta.kubernetes.io/trainer":"localhost/p",` +
-			`"kubectl.kubernetes.io/default-container":"trainer","note":"x"},"labels":{"team":"ads"}}`},
+			`"kubectl.kubernetes.io/default-container":"trainer","note":"x","volcano.sh/numa-topology-policy":"restricted"},` +
+			`"labels":{"team":"ads"}}`},
 			[]string{
 				workerPath + ".template.metadata.annotations[scheduling.k8s.io/group-name] = g" + volcano,
 				workerPath + ".template.metadata.annotations[tideline.io/progress] = 1" + volcano,
+				workerPath + ".template.metadata.annotations[volcano.sh/preemptable] = true" + volcano,
 				workerPath + ".template.metadata.labels[tideline.io/part] = core" + volcano,
 				workerPath + ".template.metadata.labels[volcano.sh/x] = y" + volcano,
 				workerPath + `.template.metadata.finalizers = ["example.com/keep"]: Tideline's pods have no finalizers; they are left out`,

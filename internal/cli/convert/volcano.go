@@ -15,6 +15,9 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
+// numaPolicy is the annotation of pods that Volcano's scheduler reads, and its controller writes.
+const numaPolicy = "volcano.sh/numa-topology-policy"
+
 // volcanoKind is what people call it, as a plain Job is another kind.
 const volcanoKind = "Volcano Job"
 
@@ -200,14 +203,27 @@ func (c *volcanoJob) scheduling() {
 	}
 	c.topology("spec.networkTopology", spec.NetworkTopology)
 	for _, t := range c.tasks() {
-		if t.TopologyPolicy != "" && t.TopologyPolicy != batch.None {
-			c.note(taskPath(t)+".topologyPolicy", string(t.TopologyPolicy),
-				"Tideline tells Volcano no NUMA policy; it is left out", "let the kubelet's topology manager decide")
-		}
+		c.handOnNUMA(t)
 		if t.DependsOn != nil {
 			c.note(taskPath(t)+".dependsOn", t.DependsOn.Name, "workers start together, as a gang; it is left out",
 				"let the script wait for what it needs of worker 0, as torchrun does")
 		}
+	}
+}
+
+// handOnNUMA hands a task's NUMA policy on as Volcano's controller does, by an annotation of its pods. All workers have one template.
+func (c *volcanoJob) handOnNUMA(t *batch.TaskSpec) {
+	policy := string(t.TopologyPolicy)
+	switch others := c.tasks(); {
+	case policy == "":
+	case slices.ContainsFunc(others, func(o *batch.TaskSpec) bool { return o.TopologyPolicy != t.TopologyPolicy }):
+		c.note(taskPath(t)+".topologyPolicy", policy, "tasks differ in it, and workers have one template; it is left out",
+			"set annotation "+numaPolicy+" of spec.template for all workers")
+	default:
+		if c.out.Spec.Template.Annotations == nil {
+			c.out.Spec.Template.Annotations = map[string]string{}
+		}
+		c.out.Spec.Template.Annotations[numaPolicy] = policy
 	}
 }
 

@@ -172,9 +172,17 @@ func TestVolcanoJob(t *testing.T) {
 			map[string]string{"spec.networkTopology": "null"}, []string{"spec.networkTopology.highestTierName = rack"}},
 		"a NetworkPolicy": {func(j *batch.Job) { delete(j.Spec.Plugins, "svc") }, // Volcano's webhook adds it.
 			map[string]string{"spec.networkPolicy": `"Isolated"`}, []string{"spec.plugins[svc] is not set: it makes a NetworkPolicy"}},
-		"dependsOn and NUMA": {func(j *batch.Job) {
-			j.Spec.Tasks[1].DependsOn, j.Spec.Tasks[1].TopologyPolicy = &batch.DependsOn{Name: []string{"master"}}, batch.Restricted
-		}, nil, []string{"spec.tasks[worker].topologyPolicy = restricted", `spec.tasks[worker].dependsOn = ["master"]`}},
+		"dependsOn": {func(j *batch.Job) { j.Spec.Tasks[1].DependsOn = &batch.DependsOn{Name: []string{"master"}} }, nil,
+			[]string{`spec.tasks[worker].dependsOn = ["master"]`}},
+		"NUMA of one task alone": {func(j *batch.Job) { j.Spec.Tasks[1].TopologyPolicy = batch.Restricted },
+			map[string]string{"spec.template.metadata.annotations": "null"}, []string{"spec.tasks[worker].topologyPolicy = restricted: tasks " +
+				"differ in it, and workers have one template; it is left out; set annotation volcano.sh/numa-topology-policy of " +
+				"spec.template for all workers"}},
+		"NUMA": {func(j *batch.Job) {
+			for i := range j.Spec.Tasks {
+				j.Spec.Tasks[i].TopologyPolicy = batch.Restricted
+			}
+		}, map[string]string{"spec.template.metadata.annotations": `{"volcano.sh/numa-topology-policy":"restricted"}`}, nil},
 		"a Job that runs": {func(j *batch.Job) { j.Status.State.Phase = batch.Running }, nil,
 			[]string{"status = Running: the status is left out"}},
 		"what Volcano reads of metadata": {func(j *batch.Job) {

@@ -131,7 +131,7 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 	stripped.Annotations = keptOf(pod.Annotations, append([]string{
 		groupNameKey, v1beta1.AnnotationOwner, v1beta1.AnnotationProgress, v1beta1.AnnotationCheckpointRequested,
 		v1beta1.AnnotationCheckpointDone, userLabel,
-	}, ofDevices...), longestAnnotation)
+	}, ofPlaces...), longestAnnotation)
 	stripped.Spec.HostNetwork = pod.Spec.HostNetwork
 	keepPorts(stripped.Spec.Containers, pod.Spec.Containers)
 	keepPorts(stripped.Spec.InitContainers, pod.Spec.InitContainers)
@@ -217,9 +217,10 @@ func keepTimes(stripped, pod *corev1.Pod) {
 	}
 }
 
-// ofDevices are the annotations of a pod about shared GPUs: which parts it has, and what it asks of them (package devices of
-// internal/capacity).
-var ofDevices = []string{
+// ofPlaces are the annotations of a pod that decide where it may be: about shared GPUs, which parts it has and what it asks of them
+// (package devices of internal/capacity), and about NUMA nodes.
+var ofPlaces = []string{
+	"volcano.sh/numa-topology-policy",
 	"volcano.sh/vgpu-ids-new", "volcano.sh/vgpu-mode", "volcano.sh/vgpu-podgroup-policy", "nvidia.com/use-gputype",
 	"nvidia.com/nouse-gputype",
 }

@@ -91,6 +91,10 @@ func templates() []Case {
 			`{"spec":{"template":{"metadata":{"annotations":{"volcano.sh/vgpu-ids-new":"GPU-0"}}}}}`,
 			"spec.template.metadata.annotations: Invalid value: annotation volcano.sh/vgpu-ids-new is set by Tideline, "+
 				"which speaks to Volcano: remove it"),
+		refused("a NUMA policy that Volcano does not know",
+			`{"spec":{"template":{"metadata":{"annotations":{"volcano.sh/numa-topology-policy":"one"}}}}}`,
+			"spec.template.metadata.annotations: Invalid value: annotation volcano.sh/numa-topology-policy (one) must be none, "+
+				"best-effort, restricted or single-numa-node, which Volcano reads: correct it, or remove it"),
 		decided("ephemeralContainers", `[{"name":"debugger","image":"x"}]`,
 			"a template cannot have ephemeralContainers: remove them, and use `kubectl debug` on a pod that runs"),
 		ofPods("65 finalizers of pods", "finalizers", many(65, `"example.com/f%d"`),
