@@ -52,6 +52,11 @@ type AttemptStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	Checked string `json:"checked,omitempty"`
+	// DataSets are where the attempt's workers have their data.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=6
+	DataSets []DataPlace `json:"dataSets,omitempty"`
 }
 
 // ID names the attempt in labels and in the rendezvous id: its number and its start in Unix seconds.

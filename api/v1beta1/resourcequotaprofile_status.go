@@ -91,6 +91,13 @@ type ResourceQuotaProfileStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Reservations []ReservationStatus `json:"reservations,omitempty"`
+	// DataSets are the versions of spec.dataSets, each with the jobs that use it.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +listMapKey=version
+	// +kubebuilder:validation:MaxItems=256
+	DataSets []DataSetStatus `json:"dataSets,omitempty"`
 	// Waiting is how many of them wait for room or for their turn.
 	// +optional
 	// +kubebuilder:default=0

@@ -61,6 +61,14 @@ type ResourceQuotaProfileSpec struct {
 	// +optional
 	Merges *ProfileMerges `json:"merges,omitempty"`
 
+	// DataSets are data that the team's trainings name instead of a volume, at most 16. Who may edit the profile's reservations may
+	// edit them too, since a name gives no right to read. Default: none.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	DataSets []ProfileDataSet `json:"dataSets,omitempty"`
+
 	// IdleAfter is after which time without use the accelerators of pods outside Tideline's jobs, such as notebooks, are named in
 	// condition AcceleratorsIdle. It takes a ledger and Prometheus. Default 24h, range 1h to 720h.
 	// +optional
@@ -214,6 +222,7 @@ type ProfileMerges struct {
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".metadata.name",messageExpression="'name (' + self.metadata.name + ') must be a DNS-1123 label, because it is the value of labels: at most 63 lower-case letters, digits and dashes, without dots'"
 // +kubebuilder:validation:XValidation:rule="!(self.metadata.name in ['root', 'default'])",fieldPath=".metadata.name",messageExpression="'name (' + self.metadata.name + ') is that of a Queue of Volcano itself: choose another name'"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.queue) || !has(self.spec.queue.parent) || self.spec.queue.parent != self.metadata.name",fieldPath=".spec.queue.parent",messageExpression="'parent (' + self.spec.queue.parent + ') is the profile\\'s own queue: name another, or leave parent out'"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.dataSets) || !oldSelf.status.dataSets.exists(u, u.jobs > 0 && has(oldSelf.spec.dataSets) && oldSelf.spec.dataSets.exists(d, d.name == u.name && d.versions.exists(v, v.version == u.version)) && !(has(self.spec.dataSets) && self.spec.dataSets.exists(d, d.name == u.name && d.versions.exists(v, v.version == u.version))))",fieldPath=".spec.dataSets",message="a version of a data set that jobs use cannot be removed, and status.dataSets says which jobs use what: wait until they have ended, or delete them"
 type ResourceQuotaProfile struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

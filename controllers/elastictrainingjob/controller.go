@@ -220,7 +220,7 @@ func (r *Reconciler) judgeNodes(mgr ctrl.Manager) error {
 	return nil
 }
 
-// indexCaches adds the indexes by which jobs of a queue and workers on a node are found.
+// indexCaches adds the indexes by which jobs of a queue, jobs that name data and workers on a node are found.
 func indexCaches(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &corev1.Pod{}, workersByNode, func(o client.Object) []string {
 		pod, isPod := o.(*corev1.Pod)
@@ -241,6 +241,9 @@ func indexCaches(ctx context.Context, indexer client.FieldIndexer) error {
 	if err != nil {
 		return fmt.Errorf("index jobs by queue: %w", err)
 	}
+	if err := indexer.IndexField(ctx, &v1beta1.ElasticTrainingJob{}, jobsWithData, indexData); err != nil {
+		return fmt.Errorf("index jobs that name data: %w", err)
+	}
 	return nil
 }
 
@@ -259,6 +262,7 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 			predicate.Or(predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Watches(&v1beta1.ResourceQuotaProfile{}, handler.EnqueueRequestsFromMapFunc(r.allJobs),
 			builder.WithPredicates(profilecache.ProfileChanged())).
+		Watches(&corev1.PersistentVolumeClaim{}, besideClaim(r.requestsFor), builder.WithPredicates(comesOrGoes())).
 		WatchesRawSource(r.Scheduler.ChangeSource(handler.EnqueueRequestsFromMapFunc(r.allJobs))).
 		WatchesRawSource(source.Channel(r.Arbiter.WakeEvents(), &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(r.trainings.wakes, &handler.EnqueueRequestForObject{})).

@@ -75,6 +75,9 @@ func (r *Reconciler) observe(ctx context.Context, job *v1beta1.ElasticTrainingJo
 	if err := r.observeGang(ctx, &o); err != nil {
 		return o, false, err
 	}
+	if o.LackingClaims, err = lackingClaims(ctx, r.client, &o); err != nil {
+		return o, false, err
+	}
 	// From here on the job's queue is known.
 	r.observeGrowth(&o)
 	core, surplus := describe.HeldGPUs(job, &job.Status, o.Claims.Count().Devices)

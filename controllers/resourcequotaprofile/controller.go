@@ -43,6 +43,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list;watch
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=list;watch
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues,verbs=create;list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=create;list;watch;patch;delete
@@ -147,6 +148,7 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 		Watches(&corev1.Pod{}, wakeAfter(gathering), onChangeOf(readPod)).
 		Watches(&v1beta1.ElasticTrainingJob{}, wakeAfter(gathering), onChangeOf(readTraining)).
 		Watches(&v1beta1.MergeJob{}, wakeAfter(gathering), onChangeOf(readMerge)).
+		Watches(&corev1.PersistentVolumeClaim{}, wakeAfter(gathering), onChangeOf(readDataClaim)).
 		WatchesRawSource(source.Channel(r.Arbiter.WokenProfiles(), wakeAfter(gathering))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,

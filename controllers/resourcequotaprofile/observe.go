@@ -20,6 +20,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/quota"
+	"github.com/tideline-io/tideline/internal/quota/datasets"
 	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
@@ -34,7 +35,7 @@ func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
 	}
 	reads := []func(context.Context, *quota.Observed) error{
 		r.observeProfiles, r.observeGangs, r.observeNamespaces, r.observeNodes, r.observePods, r.observeJobs, r.observeTasks,
-		r.observeBudgets, r.observeOffers, r.observeGuards, r.observeStopping,
+		r.observeBudgets, r.observeOffers, r.observeGuards, r.observeStopping, r.observeData,
 	}
 	for i, read := range reads {
 		if i > 1 && len(o.Profiles) == 0 && len(o.Placeholders) == 0 {
@@ -314,7 +315,7 @@ func readPod(o client.Object) any {
 
 func readTraining(o client.Object) any {
 	if job, ok := o.(*v1beta1.ElasticTrainingJob); ok {
-		return []any{standingOfTraining(job), job.Status.StartTime != nil, job.Status.Reason}
+		return []any{standingOfTraining(job), job.Status.StartTime != nil, job.Status.Reason, datasets.UsedBy(job)}
 	}
 	return nil
 }

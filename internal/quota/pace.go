@@ -38,6 +38,10 @@ func withoutFigures(st *v1beta1.ResourceQuotaProfileStatus) *v1beta1.ResourceQuo
 			c.Conditions[i].Message = "" // It has the figures.
 		}
 	}
+	for i := range c.DataSets {
+		// Who uses a version is a figure; that somebody does keeps it from being removed.
+		c.DataSets[i].Jobs, c.DataSets[i].UsedBy, c.DataSets[i].Space = min(c.DataSets[i].Jobs, 1), nil, nil
+	}
 	for i := range c.Reservations {
 		c.Reservations[i].Placed = 0
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/quota/datasets"
 )
 
 // How the nodes are divided, for each resource by itself (shares.go):
@@ -75,6 +77,10 @@ type Observed struct {
 	Stopping Stopping
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.
 	VolcanoMissing string
+	// DataUses are the trainings that use data of profiles, by namespace.
+	DataUses map[string][]datasets.Use
+	// DataSpace is how large claims are, of all namespaces and of those names that profiles list.
+	DataSpace map[types.NamespacedName]resource.Quantity
 	// Waits are those of the decision before this one.
 	Waits Waits
 }

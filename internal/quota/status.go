@@ -28,6 +28,7 @@ func (r *review) writeStatus(lent map[string]capacity.Amounts) {
 		r.st.Queue = ""
 	}
 	r.sayFigures(lent[name])
+	r.sayData()
 	unknown := r.sayOverBudget()
 	reason, message := r.summarize()
 	r.st.Reason, r.st.Message = reason, text.ClipLine(message, conditions.MessageLimit)

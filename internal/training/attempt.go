@@ -10,6 +10,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/quota/datasets"
 	"github.com/tideline-io/tideline/internal/training/describe"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/losses"
@@ -23,6 +24,7 @@ func (p *planner) recordAttempt(number int32) {
 	p.Status.Attempt = &v1beta1.AttemptStatus{
 		Number: number, StartTime: p.StatusTime(), MinReplicas: p.Spec.MinReplicas, MaxReplicas: p.Spec.MaxReplicas,
 		Tier: nextTier(p.State), NprocPerNode: p.NextProcesses(), Model: chooseModel(p.State), Checked: nextChecked(p.State),
+		DataSets: nextPlaces(p.State),
 	}
 	p.Status.Sizing = sizeAttempt(p.State)
 	p.closeAttempt()
@@ -55,11 +57,11 @@ func nextTier(s *jobstate.State) string {
 	return tier.Name
 }
 
-// followsSpec is true if the attempt has the range, tier and processes that one which began now would have.
+// followsSpec is true if the attempt has the range, tier, processes and data that one which began now would have.
 func followsSpec(s *jobstate.State) bool {
 	a, next := s.Status.Attempt, nextTier(s)
 	return a.MinReplicas == s.Spec.MinReplicas && a.MaxReplicas == s.Spec.MaxReplicas && (a.Tier == next || next == "") &&
-		a.NprocPerNode == s.NextProcesses()
+		a.NprocPerNode == s.NextProcesses() && datasets.Agree(a.DataSets, s.Spec.DataSets)
 }
 
 // adoptRange starts the next attempt when the spec asks for a range that this attempt's workers cannot follow. It does so

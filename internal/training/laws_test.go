@@ -358,7 +358,7 @@ func (m *planned) countersRise() bool {
 	if jobstate.IsFinished(m.st) || jobstate.IsStopped(m.st) {
 		tierless := *a
 		tierless.Tier = "" // A stopped job waits with the tier of its next attempt.
-		return rises && (*a == *b || tierless == *b)
+		return rises && (reflect.DeepEqual(a, b) || reflect.DeepEqual(&tierless, b))
 	}
 	if was, is := m.was.Incident, m.st.Incident; was != nil && (is == nil || is.Number < was.Number ||
 		is.Number == was.Number && !is.Time.Equal(&was.Time)) {
@@ -371,7 +371,7 @@ func (m *planned) countersRise() bool {
 			return false
 		}
 	}
-	return rises && *a == *b
+	return rises && reflect.DeepEqual(a, b)
 }
 
 func (m *planned) historyStays() bool {

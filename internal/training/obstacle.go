@@ -23,7 +23,7 @@ func (p *planner) findObstacle() (found bool) {
 	for _, check := range []func(*jobstate.State) *jobstate.Obstacle{
 		invalidSpec, managedByKueue, limitExceeded, beforeBeginning(unknownTier), beforeBeginning(tierNotAllowed),
 		unlessOutlived(qosNotMet), unlessOutlived(protectedTooLong), unlessOutlived(graceTooLong), unknownAccelerator,
-		uncountableRequests, claimMissing, unlessOutlived(devicesNotCounted), beforeBeginning(awaitingApproval),
+		uncountableRequests, claimMissing, dataNotFound, unlessOutlived(devicesNotCounted), beforeBeginning(awaitingApproval),
 		volcanoMissing, profileNotReady, queueRefuses,
 	} {
 		if p.obstacle = check(p.State); p.obstacle != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/schedule"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/quota/admission"
+	"github.com/tideline-io/tideline/internal/quota/datasets"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
@@ -105,6 +106,8 @@ func refuseJob(job *v1beta1.ElasticTrainingJob, conditions []metav1.Condition, r
 	d.Refused = append(d.Refused, trainingpod.CheckJobGrace(spec, rules.Config.Limits)...)
 	d.Refused = append(d.Refused, trainingpod.CheckWeight(&spec.Template)...)
 	d.Refused = append(d.Refused, trainingpod.CheckDevices(&spec.Template)...)
+	d.Refused = append(d.Refused, trainingpod.CheckData(spec)...)
+	d.checkData(job, rules)
 	claimed := rules.countClaims(&spec.Template.Spec)
 	if len(spec.Template.Spec.Containers) > 0 {
 		core := trainingpod.CoreCounted(job, spec.MinReplicas, rules.Config.Sharing, claimed.Resources)
@@ -189,6 +192,27 @@ func (d *Decision) checkClaims(claimed deviceclaim.Counted, rules Rules) {
 		d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "template", "spec", "resourceClaims"), fmt.Sprintf(
 			"profile %s limits what jobs hold, and how many accelerators a worker claims is unknown: %s: claim a number of devices of a "+
 				"listed class, or ask an administrator to list the class", rules.Profile.Name, claimed.DescribeUnknown())))
+	}
+}
+
+// checkData refuses data that neither the profile has nor the attempt that the job goes on with.
+func (d *Decision) checkData(job *v1beta1.ElasticTrainingJob, rules Rules) {
+	var had []v1beta1.DataPlace
+	if a := job.Status.Attempt; a != nil {
+		had = a.DataSets
+	}
+	_, missing := datasets.Places(job.Spec.DataSets, had, rules.Profile)
+	for _, m := range missing {
+		at, asked := field.NewPath("spec", "dataSets").Index(m.At), job.Spec.DataSets[m.At]
+		switch {
+		case rules.Profile == nil:
+			d.refuse(at.Child("name"), asked.Name, m.Why+": mount the claim by spec.template, or ask for the namespace to be added to a "+
+				"profile")
+		case m.Version:
+			d.refuse(at.Child("version"), asked.Version, m.Why+": use one of these, or ask for it to be added to the profile")
+		default:
+			d.refuse(at.Child("name"), asked.Name, m.Why+": use one of these, or ask for it to be added to the profile")
+		}
 	}
 }
 

@@ -16,10 +16,10 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
-// setShare is the verb on resourcequotaprofiles that lets a user change more of a profile than its reservations.
+// setShare is the verb on resourcequotaprofiles that lets a user change more of a profile than its reservations and data sets.
 const setShare = "set-share"
 
-// sharesValidator refuses changes of a profile, other than of its reservations, by users who may not set shares.
+// sharesValidator refuses changes of a profile, other than of its reservations and data sets, by users who may not set shares.
 type sharesValidator struct {
 	client client.Client
 }
@@ -49,14 +49,14 @@ func (v *sharesValidator) Handle(ctx context.Context, req admission.Request) adm
 	}
 	var d Decision
 	for _, at := range changed {
-		d.Refused = append(d.Refused, field.Forbidden(at, fmt.Sprintf("to write more of a profile than spec.reservations, a user "+
-			"needs the verb %s on resourcequotaprofiles.%s %s, which %q does not have: change only reservations, or ask an administrator "+
-			"to bind ClusterRole tideline-set-share", setShare, v1beta1.GroupVersion.Group, req.Name, req.UserInfo.Username)))
+		d.Refused = append(d.Refused, field.Forbidden(at, fmt.Sprintf("to write more of a profile than spec.reservations and "+
+			"spec.dataSets, a user needs the verb %s on resourcequotaprofiles.%s %s, which %q does not have: change only these, or ask an "+
+			"administrator to bind ClusterRole tideline-set-share", setShare, v1beta1.GroupVersion.Group, req.Name, req.UserInfo.Username)))
 	}
 	return denyObject(v1beta1.ResourceQuotaProfileKind, req.Name, d.Refused)
 }
 
-// changedShare are the fields of a profile, apart from its reservations, that a change concerns. A new profile is one change, of
+// changedShare are the fields of a profile, apart from its reservations and data sets, that a change concerns. A new profile is one change, of
 // its spec.
 func changedShare(before, now *profile) []*field.Path {
 	at := field.NewPath("spec")
@@ -65,6 +65,7 @@ func changedShare(before, now *profile) []*field.Path {
 	}
 	was, is := before.Spec, now.Spec
 	was.Reservations, is.Reservations = nil, nil
+	was.DataSets, is.DataSets = nil, nil
 	changed := changedFields(at, reflect.ValueOf(was), reflect.ValueOf(is))
 	// Owners decide when Kubernetes deletes the profile.
 	if !equality.Semantic.DeepEqual(before.OwnerReferences, now.OwnerReferences) {

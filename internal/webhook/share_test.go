@@ -3,6 +3,7 @@ package webhook
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
-const cannotSetShare = `: Forbidden: to write more of a profile than spec.reservations, a user needs the verb set-share on ` +
-	`resourcequotaprofiles.tideline.io ctr, which "alice" does not have: change only reservations, or ask an administrator to ` +
+const cannotSetShare = `: Forbidden: to write more of a profile than spec.reservations and spec.dataSets, a user needs the verb set-share ` +
+	`on resourcequotaprofiles.tideline.io ctr, which "alice" does not have: change only these, or ask an administrator to ` +
 	`bind ClusterRole tideline-set-share`
 
 func TestReservationsAreApartFromShares(t *testing.T) {
@@ -29,6 +30,7 @@ func TestReservationsAreApartFromShares(t *testing.T) {
 		says  []string
 	}{
 		"a reservation": {after: room},
+		"a data set":    {after: strings.Replace(room, `"reservations"`, `"dataSets":[{"name":"clicks"}],"reservations"`, 1)},
 		"a label":       {after: `{"metadata":{"labels":{"a":"b"}},` + ads[1:]},
 		"a share and a member": {
 			after: `{"spec":{"queue":{"weight":3,"guarantee":{"cpu":"1"}}}}`, asks: []string{setShare},
@@ -89,6 +91,6 @@ func TestEveryOtherFieldOfAProfileIsGuarded(t *testing.T) {
 			fill(field)
 		}
 		guarded := len(changedShare(before, now)) > 0
-		NewWithT(t).Expect(guarded).To(Equal(spec.Field(i).Name != "Reservations"), spec.Field(i).Name)
+		NewWithT(t).Expect(guarded).To(Equal(!slices.Contains([]string{"Reservations", "DataSets"}, spec.Field(i).Name)), spec.Field(i).Name)
 	}
 }

@@ -122,6 +122,7 @@ class Job:
     """A training by a script, as `tideline submit` makes one, or by the command of its image.
 
     workers is one number or (least, most). cpu and memory are what each worker needs, as Kubernetes writes it: "4", "16Gi".
+    data has the version of each data set of the profile that the workers read, by its name.
     """
 
     name: str
@@ -137,6 +138,7 @@ class Job:
     env: dict = dataclasses.field(default_factory=dict)
     tier: str = ""
     task: str = ""
+    data: dict = dataclasses.field(default_factory=dict)
 
     def objects(self, namespace):
         """The ElasticTrainingJob, and the ConfigMap with its script; None in its place without one."""
@@ -167,6 +169,8 @@ class Job:
             pod["volumes"] = [{"name": "script", "configMap": {"name": scripts["metadata"]["name"]}}]
         spec = {"minReplicas": least, "maxReplicas": most, "template": {"spec": pod}}
         spec |= {key: value for key, value in (("tier", self.tier), ("task", self.task)) if value}
+        if self.data:
+            spec["dataSets"] = [{"name": name, "version": version} for name, version in self.data.items()]
         job = {"apiVersion": API_VERSION, "kind": "ElasticTrainingJob", "metadata": {"namespace": namespace, "name": self.name},
                "spec": spec}
         return job, scripts

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -41,6 +42,7 @@ type request struct {
 	min, max  int32
 	resources corev1.ResourceList
 	env       []corev1.EnvVar
+	data      []v1beta1.JobDataSet
 	tier      string
 	task      string
 }
@@ -145,6 +147,23 @@ func parseEnvironment(given []string) ([]corev1.EnvVar, error) {
 	return env, nil
 }
 
+// parseData reads NAME:VERSION or NAME:VERSION:PATH.
+func parseData(given []string) ([]v1beta1.JobDataSet, error) {
+	var sets []v1beta1.JobDataSet
+	for _, s := range given {
+		parts := strings.SplitN(s, ":", 3) //nolint:mnd // a path may have no colon, which the API server says
+		if len(parts) == 1 || slices.Contains(parts, "") {
+			return nil, cli.Usagef("--data %q: it is NAME:VERSION, or NAME:VERSION:PATH", s)
+		}
+		set := v1beta1.JobDataSet{Name: parts[0], Version: parts[1]}
+		if len(parts) > 2 {
+			set.MountPath = parts[2]
+		}
+		sets = append(sets, set)
+	}
+	return sets, nil
+}
+
 // parseResources reads what each worker needs.
 func parseResources(gpus int64, device, cpu, memory string) (corev1.ResourceList, error) {
 	list := corev1.ResourceList{}
@@ -200,7 +219,7 @@ func (r *request) objects() (*v1beta1.ElasticTrainingJob, *corev1.ConfigMap) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.ElasticTrainingJobKind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.name},
 		Spec: v1beta1.ElasticTrainingJobSpec{
-			MinReplicas: r.min, MaxReplicas: r.max, Tier: r.tier, Task: r.task,
+			MinReplicas: r.min, MaxReplicas: r.max, Tier: r.tier, Task: r.task, DataSets: r.data,
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 				Containers: []corev1.Container{{
 					Name: container, Image: r.image, Command: command, Env: env, Resources: needs,

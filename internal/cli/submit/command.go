@@ -30,7 +30,7 @@ const requestTimeout = 15 * time.Second
 type options struct {
 	name, image, workers, device, cpu, memory, tier, task string
 	gpus                                                  int64
-	env                                                   []string
+	env, data                                             []string
 	dryRun, output                                        string
 	follow                                                bool
 
@@ -67,6 +67,7 @@ func commandWith(
 	flags.StringVar(&o.tier, "tier", "", "`name` of the tier; default: the profile's")
 	flags.StringVar(&o.task, "task", "", "`name` by which use is recorded; default: that of the job")
 	flags.StringArrayVarP(&o.env, "env", "e", nil, "`NAME=VALUE` of a variable of the workers; may be given several times")
+	flags.StringArrayVar(&o.data, "data", nil, "`NAME:VERSION[:PATH]` of a data set of the profile; may be repeated")
 	flags.StringVar(&o.dryRun, "dry-run", "none",
 		"`where` to stop: client prints the objects, server has them judged; none does not stop")
 	flags.StringVarP(&o.output, "output", "o", "yaml", "`format` of --dry-run=client: yaml or json")
@@ -100,6 +101,9 @@ func (o *options) request(connection *cli.Connection, args []string) (*request, 
 	}
 	if err == nil {
 		r.env, err = parseEnvironment(o.env)
+	}
+	if err == nil {
+		r.data, err = parseData(o.data)
 	}
 	if err == nil {
 		r.resources, err = parseResources(o.gpus, o.device, o.cpu, o.memory)

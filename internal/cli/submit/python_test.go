@@ -27,9 +27,10 @@ func TestPythonModuleMakesTheSameObjects(t *testing.T) {
 		"a script of Python": {
 			script: "train.py",
 			wishes: `workers=(2, 8), gpus=2, cpu="4", memory="16Gi", env={"LR": "$(X)"}, arguments=["--epochs", 3, "$(HOME)"],
-				tier="main-traffic", task="ctr"`,
+				tier="main-traffic", task="ctr", data={"clicks": "2026-11"}`,
 			request: request{
 				min: 2, max: 8, tier: "main-traffic", task: "ctr", arguments: []string{"--epochs", "3", "$(HOME)"},
+				data: []v1beta1.JobDataSet{{Name: "clicks", Version: "2026-11"}},
 			},
 		},
 		"a script of the shell": {script: "run.sh", wishes: `workers=3`, request: request{min: 3, max: 3}},

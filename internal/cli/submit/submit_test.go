@@ -147,20 +147,23 @@ func TestAllThatIsWrongIsSaidBeforeAnythingIsChanged(t *testing.T) {
 		w    *world
 	}{
 		"name a script": {code: 2}, "--image: name the image": {code: 2, args: []string{good}},
-		"there is no such file":     {code: 1, args: []string{"absent.py", "--image=i"}},
-		"must end in .py":           {code: 2, args: []string{"train.rb", "--image=i"}},
-		"it is larger than 512 KiB": {code: 1, args: []string{script(t, "big.py", strings.Repeat("#", mostScript+1)), "--image=i"}},
-		"it is empty":               {code: 1, args: []string{script(t, "none.sh", ""), "--image=i"}},
-		"it is no text":             {code: 1, args: []string{script(t, "zip.py", "PK\x03\x00"), "--image=i"}},
-		"it is no file":             {code: 1, args: []string{"", "--image=i"}},
-		`--workers "8..2"`:          {code: 2, args: []string{good, "--image=i", "--workers=8..2"}},
-		`--workers "0"`:             {code: 2, args: []string{good, "--image=i", "--workers=0"}},
-		`--env "1=2"`:               {code: 2, args: []string{good, "--image=i", "-e", "1=2"}},
-		`--memory "much"`:           {code: 2, args: []string{good, "--image=i", "--memory=much"}},
-		"--gpus 65":                 {code: 2, args: []string{good, "--image=i", "--gpus=65"}},
-		`--dry-run "yes"`:           {code: 2, args: []string{good, "--image=i", "--dry-run=yes"}},
-		"must be a DNS-1035 label":  {code: 1, args: []string{good, "--image=i", "--name=Train"}},
-		"RANK":                      {code: 1, args: []string{good, "--image=i", "-e", "RANK=0"}},
+		"there is no such file":        {code: 1, args: []string{"absent.py", "--image=i"}},
+		"must end in .py":              {code: 2, args: []string{"train.rb", "--image=i"}},
+		"it is larger than 512 KiB":    {code: 1, args: []string{script(t, "big.py", strings.Repeat("#", mostScript+1)), "--image=i"}},
+		"it is empty":                  {code: 1, args: []string{script(t, "none.sh", ""), "--image=i"}},
+		"it is no text":                {code: 1, args: []string{script(t, "zip.py", "PK\x03\x00"), "--image=i"}},
+		"it is no file":                {code: 1, args: []string{"", "--image=i"}},
+		`--workers "8..2"`:             {code: 2, args: []string{good, "--image=i", "--workers=8..2"}},
+		`--workers "0"`:                {code: 2, args: []string{good, "--image=i", "--workers=0"}},
+		`--env "1=2"`:                  {code: 2, args: []string{good, "--image=i", "-e", "1=2"}},
+		`--data "clicks"`:              {code: 2, args: []string{good, "--image=i", "--data=clicks"}},
+		`--data "clicks:1:"`:           {code: 2, args: []string{good, "--image=i", "--data=clicks:1:"}},
+		`version in body should match`: {code: 1, args: []string{good, "--image=i", "--data=clicks:V"}},
+		`--memory "much"`:              {code: 2, args: []string{good, "--image=i", "--memory=much"}},
+		"--gpus 65":                    {code: 2, args: []string{good, "--image=i", "--gpus=65"}},
+		`--dry-run "yes"`:              {code: 2, args: []string{good, "--image=i", "--dry-run=yes"}},
+		"must be a DNS-1035 label":     {code: 1, args: []string{good, "--image=i", "--name=Train"}},
+		"RANK":                         {code: 1, args: []string{good, "--image=i", "-e", "RANK=0"}},
 		"the tier is not yours": {
 			code: 1, args: []string{good, "--image=i"}, w: refusing("ElasticTrainingJob", errors.New("the tier is not yours")),
 		},
@@ -198,7 +201,8 @@ func TestObjectsAsTheyArePrinted(t *testing.T) {
 	g := NewWithT(t)
 	var w world
 	code, out, errs := w.run(t.Context(), t, script(t, "Train_2.py", "print('$(x)')\n"), "--image=i:1", "--workers=2..8", "--gpus=2",
-		"--cpu=4", "--memory=16Gi", "--tier=small-traffic", "-e", "A=$(B)", "--name=ctr", "--dry-run=client", "--", "--epochs", "3")
+		"--cpu=4", "--memory=16Gi", "--tier=small-traffic", "-e", "A=$(B)", "--name=ctr", "--data=clicks:2",
+		"--data=words:v1.0:/in/words", "--dry-run=client", "--", "--epochs", "3")
 	g.Expect([]any{code, errs}).To(Equal([]any{0, ""}))
 	first, second, _ := strings.Cut(out, "---\n")
 	g.Expect(first).To(MatchYAML(`
@@ -216,6 +220,9 @@ spec:
   minReplicas: 2
   maxReplicas: 8
   tier: small-traffic
+  dataSets:
+  - {name: clicks, version: "2"}
+  - {name: words, version: v1.0, mountPath: /in/words}
   template:
     spec:
       containers:

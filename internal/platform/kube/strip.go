@@ -49,18 +49,22 @@ func StripNode(o any) (any, error) {
 	return stripped, nil
 }
 
-// StripVolumeClaim keeps what the arbiter reads of a PersistentVolumeClaim: its volume, its access modes, and whether it is
-// being deleted.
+// StripVolumeClaim keeps what is read of a PersistentVolumeClaim: its volume, its access modes, its size, and whether it is being
+// deleted.
 func StripVolumeClaim(o any) (any, error) {
 	claim, ok := o.(*corev1.PersistentVolumeClaim)
 	if !ok {
 		return o, nil
 	}
-	return &corev1.PersistentVolumeClaim{
+	stripped := &corev1.PersistentVolumeClaim{
 		ObjectMeta: identityOf(claim),
 		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: claim.Spec.VolumeName, AccessModes: claim.Spec.AccessModes},
 		Status:     corev1.PersistentVolumeClaimStatus{Phase: claim.Status.Phase},
-	}, nil
+	}
+	if size, bound := claim.Status.Capacity[corev1.ResourceStorage]; bound {
+		stripped.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: size}
+	}
+	return stripped, nil
 }
 
 // StripVolume keeps what the arbiter reads of a PersistentVolume: which nodes can use it.

@@ -63,6 +63,8 @@ type Observed struct {
 	Doubted, Shunned []string
 	// Claims are the resource claims of each worker, by the template.
 	Claims deviceclaim.Claims
+	// LackingClaims are PersistentVolumeClaims with data that the job names which do not exist, or are being deleted.
+	LackingClaims []string
 	// Near are the HyperNodes that the whole core is in, for a job with networkTopology.
 	Near []trainingpod.Near
 	// Departures are pods that were seen to leave since the status last recorded losses.

@@ -21,8 +21,9 @@ func OwnMaster(job *v1beta1.ElasticTrainingJob) bool {
 }
 
 // WorkerSpec is the spec of worker i's pod without what Tideline adds for Volcano and the rendezvous: the template, spec.master
-// for worker 0, the requests that sizing found, the nodes that the job avoids, and the nodes of the attempt's model of
-// accelerator. An empty model stands for all models that the job lists. labels say which node label names a model.
+// for worker 0, the attempt's data sets, the requests that sizing found, the nodes that the job avoids, and the nodes of the
+// attempt's model of accelerator. An empty model stands for all models that the job lists. labels say which node label names a
+// model.
 func WorkerSpec(job *v1beta1.ElasticTrainingJob, labels config.Accelerators, model string, i int32) *corev1.PodSpec {
 	spec := templateOf(job, i)
 	sizing.ApplyRequests(sizing.RoleOf(i), spec.Containers, job.Status.Sizing)
@@ -43,6 +44,7 @@ func WorkerSpec(job *v1beta1.ElasticTrainingJob, labels config.Accelerators, mod
 	if i == 0 && TakesHostPort(job) {
 		declarePort(&spec.Containers[rendezvous.TrainerIndex(spec.Containers)], rendezvous.PortOf(job))
 	}
+	addData(job, spec)
 	for _, n := range job.Status.AvoidedNodes {
 		if n.Until != nil {
 			avoidNode(spec, n.Name)

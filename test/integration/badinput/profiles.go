@@ -11,7 +11,8 @@ import (
 // ProfileCases returns every case of ResourceQuotaProfile.
 func ProfileCases() []Case {
 	return casesOf(v1beta1.ResourceQuotaProfileKind,
-		profileNames(), selectors(), shares(), lists(), members(), caps(), order(), sizing(), reservations(), formerProfileNames())
+		profileNames(), selectors(), shares(), lists(), members(), caps(), order(), sizing(), reservations(), dataOfProfiles(),
+		formerProfileNames())
 }
 
 func profileNames() []Case {

@@ -12,6 +12,7 @@ type frozen struct {
 // What keeps a field from changing.
 const (
 	created = "because pods follow it only when they are created"
+	mounted = "because pods mount them when they are created"
 	read    = "because pods read it when they are created"
 	begun   = "because it must be there before the first worker"
 	started = "because they read it when they start"
@@ -26,6 +27,7 @@ func frozenFields() []frozen {
 		{"accelerator", created, setting("spec.accelerator.models", `["A100"]`)},
 		{"networkTopology", created, setting("spec.networkTopology.highestTierAllowed", "1")},
 		{"checkpoint", read, setting("spec.checkpoint.graceSeconds", "60")},
+		{"dataSets", mounted, setting("spec.dataSets", `[{"name":"clicks","version":"1"}]`)},
 		{"networkPolicy", begun, setting("spec.networkPolicy", `"Isolated"`)},
 		{"framework", started, setting("spec.framework.port", "29401")},
 		{"framework", started, setting("spec.framework.type", `"Custom"`)},

@@ -35,6 +35,7 @@ func Status() v1beta1.ElasticTrainingJobStatus {
 		Attempt: &v1beta1.AttemptStatus{
 			Number: 99, StartTime: at, MinReplicas: 2048, MaxReplicas: workers, Tier: "small-traffic", NprocPerNode: 8,
 			Model: "NVIDIA-H100-80GB-HBM3", Checked: "7c1b0d529f3e4a86",
+			DataSets: data(),
 		},
 		Sizing:   sizing(),
 		Replicas: workers, ReadyReplicas: workers, Summary: "4096/4096 (2048..4096)", Place: 99, Accelerators: 8 * workers,
@@ -128,4 +129,15 @@ func speeds(measured metav1.Time) (all []v1beta1.MeasuredSpeed) {
 		all = append(all, v1beta1.MeasuredSpeed{Workers: workers - i, PercentPerHour: "0.00000000000000417", Time: measured})
 	}
 	return all
+}
+
+func data() []v1beta1.DataPlace {
+	places := make([]v1beta1.DataPlace, v1beta1.MaxJobDataSets)
+	for i := range places {
+		places[i] = v1beta1.DataPlace{
+			Name: strings.Repeat("d", 32), Version: strings.Repeat("1", 32), Claim: strings.Repeat("c", 128),
+			Folder: strings.Repeat("f", 128), Prefix: strings.Repeat("p", 256),
+		}
+	}
+	return places
 }
