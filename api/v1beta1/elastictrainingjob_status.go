@@ -52,6 +52,10 @@ type AttemptStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	Checked string `json:"checked,omitempty"`
+	// HostPort is the port of its node on which worker 0 serves the rendezvous; 0 for a job without hostNetwork, or one that chose
+	// framework.port.
+	// +optional
+	HostPort int32 `json:"hostPort,omitempty"`
 	// DataSets are where the attempt's workers have their data.
 	// +optional
 	// +listType=atomic

@@ -14,6 +14,7 @@ import (
 	"github.com/tideline-io/tideline/internal/training/describe"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/losses"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
@@ -24,7 +25,7 @@ func (p *planner) recordAttempt(number int32) {
 	p.Status.Attempt = &v1beta1.AttemptStatus{
 		Number: number, StartTime: p.StatusTime(), MinReplicas: p.Spec.MinReplicas, MaxReplicas: p.Spec.MaxReplicas,
 		Tier: nextTier(p.State), NprocPerNode: p.NextProcesses(), Model: chooseModel(p.State), Checked: nextChecked(p.State),
-		DataSets: nextPlaces(p.State),
+		HostPort: rendezvous.HostPort(p.Job, p.Config.HostPorts), DataSets: nextPlaces(p.State),
 	}
 	p.Status.Sizing = sizeAttempt(p.State)
 	p.closeAttempt()

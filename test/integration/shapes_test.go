@@ -146,6 +146,7 @@ var _ = Describe("Workers of other shapes", func() {
 		Expect(pod.Spec.Containers[0].Env).To(ContainElement(HaveField("Value", HaveSuffix(fmt.Sprintf(".svc:%d", port)))),
 			"torchrun is told the same")
 		Expect(s.Worker("a", 0).Spec.Containers[0].Ports).To(ContainElement(HaveField("HostPort", port)), "worker 0 declares it")
+		Expect(s.Read("a").Status.Attempt.HostPort).To(Equal(port), "the status has it")
 		Expect(pod.Spec.Containers[0].Ports).To(BeEmpty(), "and no other worker, which takes none")
 	})
 

@@ -148,15 +148,20 @@ func (s *shapeCache) isUnmodelled(job *v1beta1.ElasticTrainingJob, model string)
 // shapedAlike is true if two states of a job give its workers the same shapes. Most changes of a status do.
 func shapedAlike(a, b *v1beta1.ElasticTrainingJob) bool {
 	return a == b || a.Generation > 0 && a.Generation == b.Generation && reflect.DeepEqual(a.Status.Sizing, b.Status.Sizing) &&
-		reflect.DeepEqual(a.Status.AvoidedNodes, b.Status.AvoidedNodes) && reflect.DeepEqual(dataOf(a), dataOf(b))
+		reflect.DeepEqual(a.Status.AvoidedNodes, b.Status.AvoidedNodes) && reflect.DeepEqual(drawnFor(a), drawnFor(b))
 }
 
-// dataOf is where the workers of a job's attempt have their data, of which volumes decide where they may run.
-func dataOf(job *v1beta1.ElasticTrainingJob) []v1beta1.DataPlace {
-	if job.Status.Attempt == nil {
-		return nil
+// drawn is what the attempt of a job decides about where its workers may run: the volumes of its data, and the port of worker 0.
+type drawn struct {
+	data     []v1beta1.DataPlace
+	hostPort int32
+}
+
+func drawnFor(job *v1beta1.ElasticTrainingJob) drawn {
+	if a := job.Status.Attempt; a != nil {
+		return drawn{a.DataSets, a.HostPort}
 	}
-	return job.Status.Attempt.DataSets
+	return drawn{}
 }
 
 // drop forgets a job that is gone.

@@ -48,6 +48,9 @@ type Configuration struct {
 	// Pages says how pages of trainings are reached from outside the cluster.
 	Pages Pages `json:"pages"`
 
+	// HostPorts are the ports of nodes among which jobs with hostNetwork get one for their rendezvous.
+	HostPorts HostPorts `json:"hostPorts"`
+
 	// Nodes says what follows for nodes on which workers fail.
 	Nodes Nodes `json:"nodes"`
 
@@ -70,6 +73,17 @@ type Configuration struct {
 	LeaderElection LeaderElection `json:"leaderElection"`
 	Webhooks       Webhooks       `json:"webhooks"`
 }
+
+// HostPorts are ports of nodes, both ends included. Below those that Kubernetes gives to NodePorts and kernels to connections by
+// default, they collide with nothing.
+type HostPorts struct {
+	// First and Last are from 1024 to 65535, and at least a hundred ports. Default: 20000 and 29999.
+	First int32 `json:"first"`
+	Last  int32 `json:"last"`
+}
+
+// DefaultHostPorts are those that a configuration without any has.
+func DefaultHostPorts() HostPorts { return HostPorts{First: 20000, Last: 29999} }
 
 // Nodes is what follows for nodes on which workers of several owners fail more often than chance explains.
 type Nodes struct {
@@ -218,6 +232,7 @@ func DefaultConfiguration() *Configuration {
 		Prometheus:          DefaultPrometheus(),
 		Reports:             DefaultReports(),
 		Pages:               DefaultPages(),
+		HostPorts:           DefaultHostPorts(),
 		Concurrency:         Concurrency{ElasticTrainingJobs: 8, MergePools: 4, Stores: 16},
 		ResyncPeriodSeconds: int32((10 * time.Hour).Seconds()),
 		Log:                 Log{Format: LogJSON, Level: LogInfo},

@@ -86,6 +86,7 @@ func other() *Configuration {
 		},
 		Reports:      Reports{AllowPlainMail: true, MailTimeoutSeconds: 6, MailRetrySeconds: 7},
 		Reservations: Reservations{Image: "registry.example/pause:1"},
+		HostPorts:    HostPorts{First: 30000, Last: 30999},
 		Nodes:        Nodes{TaintSuspects: true},
 		Pages: Pages{
 			Host: "*.pages.example", Scheme: "http", Gateway: PagesGateway{Namespace: "infra", Name: "web"},

@@ -65,6 +65,7 @@ func (c *Configuration) validate() problems {
 	p.prometheus(c.Prometheus)
 	p.reports(c.Reports)
 	p.pages(c.Pages)
+	p.hostPorts(c.HostPorts)
 	p.between("concurrency.elasticTrainingJobs", c.Concurrency.ElasticTrainingJobs, 1, 256)
 	p.between("concurrency.mergePools", c.Concurrency.MergePools, 1, 64)
 	p.between("concurrency.stores", c.Concurrency.Stores, 1, 256)
@@ -83,6 +84,18 @@ func (c *Configuration) validate() problems {
 	}
 	p.secretFile("webhooks.clientCAFile", c.Webhooks.ClientCAFile)
 	return p
+}
+
+// leastPorts is how many ports jobs must have to draw from, so that two jobs of a node seldom draw the same.
+const leastPorts = 100
+
+func (p *problems) hostPorts(ports HostPorts) {
+	p.between("hostPorts.first", ports.First, 1024, 65535)
+	p.between("hostPorts.last", ports.Last, 1024, 65535)
+	if ports.Last-ports.First+1 < leastPorts {
+		p.value("hostPorts.last", ports.Last, fmt.Sprintf("it must be %d at least, so that there are %d ports to draw from",
+			ports.First+leastPorts-1, leastPorts))
+	}
 }
 
 func (p *problems) tiers(ts Tiers) {

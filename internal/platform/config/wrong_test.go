@@ -32,10 +32,15 @@ var wrongFiles = []struct {
 	name, content string
 	says          []string
 }{
+	{"few host ports", "hostPorts: {first: 30000, last: 30098}\n", []string{
+		"hostPorts.last is 30098: it must be 30099 at least, so that there are 100 ports to draw from.",
+	}},
+	{"host ports of the system", "hostPorts: {first: 80}\n", []string{"hostPorts.first is 80: it must be from 1024 to 65535."}},
+	{"host ports beyond all", "hostPorts: {last: 65536}\n", []string{"hostPorts.last is 65536: it must be from 1024 to 65535."}},
 	{"an unknown field", "metricz: {}\n", []string{
 		"metricz is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, " +
 			"deviceClasses, " +
-			"health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pages, pprof, prometheus, reports, " +
+			"health, hostPorts, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pages, pprof, prometheus, reports, " +
 			"reservations, " +
 			"resyncPeriodSeconds, " +
 			"sharing, tiers, webhooks.",
@@ -46,7 +51,7 @@ var wrongFiles = []struct {
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
 		`"a\nb" is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, ` +
 			"deviceClasses, " +
-			`health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pages, pprof, prometheus, reports, ` +
+			`health, hostPorts, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pages, pprof, prometheus, reports, ` +
 			`reservations, ` +
 			`resyncPeriodSeconds, ` +
 			`sharing, tiers, webhooks.`,
@@ -115,7 +120,7 @@ var wrongFiles = []struct {
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
 		"Log is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, " +
 			"deviceClasses, " +
-			"health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pages, pprof, prometheus, reports, " +
+			"health, hostPorts, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pages, pprof, prometheus, reports, " +
 			"reservations, " +
 			"resyncPeriodSeconds, " +
 			"sharing, tiers, webhooks.",
@@ -387,7 +392,7 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
 			"data is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, console, " +
 				"deviceClasses, " +
-				"health, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pages, pprof, prometheus, reports, " +
+				"health, hostPorts, kind, leaderElection, ledger, limits, log, merges, metrics, nodes, pages, pprof, prometheus, reports, " +
 				"reservations, " +
 				"resyncPeriodSeconds, " +
 				"sharing, tiers, webhooks.",

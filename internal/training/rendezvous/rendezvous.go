@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // maxRestarts is generous because the loss of a peer costs every survivor one of torchrun's restarts, and growing may cost one
@@ -127,26 +128,43 @@ func rendezvousConf(chosen *v1beta1.Torchrun, i int32) string {
 	return strings.Join(pairs, ",")
 }
 
-// The range of ports for jobs on the host's network: below NodePorts and the ephemeral ports of kernels.
-const (
-	firstHostPort = 20000
-	hostPorts     = 10000
-)
-
-// PortOf is the port of the rendezvous on worker 0: the job's own, else 29400. On the host's network jobs share the
-// ports of a node, so there it follows from the job's UID and is never 29400.
+// PortOf is the port of the rendezvous on worker 0: the job's own, else 29400. On the host's network jobs share the ports of a node,
+// so there it is the one that was drawn for the attempt.
 func PortOf(job *v1beta1.ElasticTrainingJob) int32 {
-	switch chosen := job.Spec.Framework.Port; {
+	switch chosen, a := job.Spec.Framework.Port, job.Status.Attempt; {
 	case chosen != nil:
 		return *chosen
 	case !job.Spec.Template.Spec.HostNetwork:
 		return v1beta1.DefaultPort
+	case a != nil && a.HostPort != 0:
+		return a.HostPort
 	}
+	return drawPort(job, config.DefaultHostPorts()) // As attempts drew it that began before status had it.
+}
+
+// HostPort is the port of its node for worker 0 of an attempt that begins now: that of the attempt before, or a drawn one; 0 for a
+// job that needs none.
+func HostPort(job *v1beta1.ElasticTrainingJob, among config.HostPorts) int32 {
+	switch a := job.Status.Attempt; {
+	case job.Spec.Framework.Port != nil || !job.Spec.Template.Spec.HostNetwork:
+		return 0
+	case a != nil && among.First <= a.HostPort && a.HostPort <= among.Last:
+		return a.HostPort
+	}
+	return drawPort(job, among)
+}
+
+// drawPort draws a port by the job's UID. 29400 is what everything else uses that runs torchrun on the host, so it is left out.
+func drawPort(job *v1beta1.ElasticTrainingJob, among config.HostPorts) int32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(job.UID)) // A hash cannot fail to be written.
-	port := firstHostPort + int32(h.Sum32()%(hostPorts-1))
-	if port >= v1beta1.DefaultPort {
-		port++ // 29400 is what everything else uses that runs torchrun on the host.
+	count := among.Last - among.First + 1
+	if among.First <= v1beta1.DefaultPort && v1beta1.DefaultPort <= among.Last {
+		count--
+	}
+	port := among.First + int32(h.Sum32()%uint32(count))
+	if among.First <= v1beta1.DefaultPort && port >= v1beta1.DefaultPort {
+		port++
 	}
 	return port
 }

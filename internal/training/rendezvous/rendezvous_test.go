@@ -2,6 +2,8 @@ package rendezvous
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 func job() *v1beta1.ElasticTrainingJob {
@@ -140,6 +143,37 @@ func TestJobsOnTheHostsNetworkHavePortsOfTheirOwn(t *testing.T) {
 	g.Expect(ServiceSpec(j).Ports[0].Port).To(Equal(PortOf(j)), "the Service says the same")
 	j.Spec.Framework.Port = ptr.To[int32](29400)
 	g.Expect(PortOf(j)).To(Equal(int32(29400)), "a port that somebody chose stands")
+	g.Expect(HostPort(j, config.DefaultHostPorts())).To(BeZero())
+}
+
+func TestPortsAreDrawnAmongThoseThatAreConfigured(t *testing.T) {
+	g := NewWithT(t)
+	j := job()
+	g.Expect(HostPort(j, config.DefaultHostPorts())).To(BeZero(), "a job with a network of its own needs none")
+	j.Spec.Template.Spec.HostNetwork = true
+	for _, among := range []config.HostPorts{
+		{First: 20000, Last: 29999}, {First: 29350, Last: 29449}, {First: 29400, Last: 29499}, {First: 29301, Last: 29400}, {First: 1024, Last: 1123},
+	} {
+		seen := map[int32]bool{}
+		for i := range 5000 {
+			j.UID = types.UID(strconv.Itoa(i))
+			seen[HostPort(j, among)] = true
+		}
+		ports := slices.Sorted(maps.Keys(seen))
+		g.Expect(ports).NotTo(ContainElement(v1beta1.DefaultPort))
+		g.Expect(ports[0]).To(BeNumerically(">=", among.First))
+		g.Expect(ports[len(ports)-1]).To(BeNumerically("<=", among.Last))
+		g.Expect(len(ports)).To(BeNumerically(">=", 99), "each port is drawn, whatever the range")
+	}
+	among := config.HostPorts{First: 31000, Last: 31999}
+	drawn := HostPort(j, among)
+	j.Status.Attempt = &v1beta1.AttemptStatus{HostPort: drawn}
+	g.Expect(PortOf(j)).To(Equal(drawn), "workers use the port that status has")
+	g.Expect(HostPort(j, config.HostPorts{First: 31000, Last: 39999})).To(Equal(drawn), "the next attempt keeps it while it may")
+	g.Expect(HostPort(j, config.HostPorts{First: 1024, Last: 2023})).To(BeNumerically("<", 2024))
+	j.Status.Attempt.HostPort = 0
+	before := PortOf(j)
+	g.Expect(HostPort(j, config.DefaultHostPorts())).To(Equal(before), "an attempt of before status had it goes on with its port")
 }
 
 func TestPlainEnv(t *testing.T) {

@@ -35,7 +35,7 @@ func Status() v1beta1.ElasticTrainingJobStatus {
 		Attempt: &v1beta1.AttemptStatus{
 			Number: 99, StartTime: at, MinReplicas: 2048, MaxReplicas: workers, Tier: "small-traffic", NprocPerNode: 8,
 			Model: "NVIDIA-H100-80GB-HBM3", Checked: "7c1b0d529f3e4a86",
-			DataSets: data(),
+			HostPort: 29999, DataSets: data(),
 		},
 		Sizing:   sizing(),
 		Replicas: workers, ReadyReplicas: workers, Summary: "4096/4096 (2048..4096)", Place: 99, Accelerators: 8 * workers,
