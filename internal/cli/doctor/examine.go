@@ -42,6 +42,9 @@ type Facts struct {
 	SchedulerObstacles []gang.Obstacle
 	// EvictsForGangs holds where that configuration has actions that came with Volcano 1.15.
 	EvictsForGangs bool
+	// HyperNodes is how many there are, and PlacesByTopology holds where that configuration has Volcano place gangs by them.
+	HyperNodes       int
+	PlacesByTopology bool
 	// Queues are the states of the Queues by name.
 	Queues map[string]string
 	// Classes are the PriorityClasses by name.
@@ -150,7 +153,9 @@ func ExamineFacts(f Facts, cfg *config.Configuration) []Finding {
 	findings := []Finding{{Level: OK, What: "The API server answers: version " + f.Server + "."}}
 	findings = append(findings, kinds(f))
 	findings = append(findings, versions(f)...)
-	findings = append(findings, volcanoVersion(f), schedulerLives(f), scheduler(f), webhooks(f), ownWebhooks(f))
+	findings = append(findings, volcanoVersion(f), schedulerLives(f), scheduler(f))
+	findings = append(findings, topology(f)...)
+	findings = append(findings, webhooks(f), ownWebhooks(f))
 	findings = append(findings, certificates(f)...)
 	findings = append(findings, queues(f))
 	findings = append(findings, pools(f.Queues, cfg.Merges.Pools)...)

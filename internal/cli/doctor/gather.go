@@ -46,7 +46,7 @@ func GatherFacts(ctx context.Context, c client.Client, d discovery.DiscoveryInte
 		}
 	}
 	for _, gather := range []func(context.Context, client.Client, *Facts) error{
-		gatherVolcano, gatherScheduler, gatherQueues, gatherClasses, gatherWebhooks, gatherOwnWebhooks, gatherOperator, gatherDenied,
+		gatherVolcano, gatherHyperNodes, gatherScheduler, gatherQueues, gatherClasses, gatherWebhooks, gatherOwnWebhooks, gatherOperator, gatherDenied,
 		gatherGuards, gatherClaim, gatherInstallation, gatherDefinitions, gatherCertificates, gatherServices,
 	} {
 		if err := gather(ctx, c, &f); err != nil {
@@ -62,6 +62,7 @@ func gatherVolcano(ctx context.Context, c client.Client, f *Facts) error {
 		return fmt.Errorf("read ConfigMap %s: %w", gang.SchedulerConfigMap, err)
 	}
 	f.SchedulerObstacles, f.EvictsForGangs = gang.ExamineSchedulerConf(conf.Data), gang.EvictsForGangs(conf.Data)
+	f.PlacesByTopology = gang.PlacesByTopology(conf.Data)
 	return nil
 }
 

@@ -96,6 +96,12 @@ func EvictsForGangs(data map[string]string) bool {
 	return yaml.Unmarshal([]byte(data[schedulerConfKey]), &conf) == nil && len(conf.listedOf(byGang)) > 0
 }
 
+// PlacesByTopology is true if the configuration has the plugin that places gangs by HyperNodes.
+func PlacesByTopology(data map[string]string) bool {
+	conf := schedulerConf{}
+	return yaml.Unmarshal([]byte(data[schedulerConfKey]), &conf) == nil && conf.hasPlugin("network-topology-aware")
+}
+
 // schedulerConf is the part of the scheduler's configuration that decides whether surplus gives way
 // (volcano.sh/volcano/pkg/scheduler/conf).
 type schedulerConf struct {
