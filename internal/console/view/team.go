@@ -23,6 +23,8 @@ type Team struct {
 	// Users and Tiers are who holds how many accelerators; Available is what could be placed now.
 	Users, Tiers, Available []Figure
 	Reservations            []Limit
+	// Data are the versions of the team's data sets, each with how many trainings use it.
+	Data []Figure
 	Notes                   []string
 	// Rows are the trainings that the reader may see, of Shown on all pages; Others is how many there are elsewhere.
 	Rows          []JobRow
@@ -91,6 +93,7 @@ func NewTeam(p *v1beta1.ResourceQuotaProfile, m *Model, s *Sight, cfg *config.Co
 		}
 		t.Reservations = append(t.Reservations, of)
 	}
+	t.addData(st.DataSets)
 	for _, c := range st.Conditions {
 		if c.Message != "" && c.Message != st.Message {
 			t.Notes = append(t.Notes, s.told(c.Type+" "+string(c.Status)+", "+c.Reason+": "+c.Message))
@@ -135,6 +138,18 @@ func (t *Team) addLimits(p *v1beta1.ResourceQuotaProfile) {
 			What:  nameText(o.User) + " has used up that of " + text.FormatDuration(o.Window.Duration),
 			Limit: strconv.FormatInt(o.MaxHours, 10), Note: strconv.FormatInt(o.UsedHours, 10) + " used",
 		})
+	}
+}
+
+// addData lists the versions of the team's data sets.
+func (t *Team) addData(sets []v1beta1.DataSetStatus) {
+	for i := range sets {
+		d := &sets[i]
+		of := Figure{Label: nameText(d.Name + " " + d.Version), Value: strconv.Itoa(int(d.Jobs)), Note: "trainings use it; in an object store"}
+		if d.Space != nil {
+			of.Note = "trainings use it; its claims have " + d.Space.String()
+		}
+		t.Data = append(t.Data, of)
 	}
 }
 

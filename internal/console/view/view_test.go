@@ -5,10 +5,13 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 func jobIn(phase v1beta1.JobPhase, namespace, name string, place int32, accelerators int64) *v1beta1.ElasticTrainingJob {
@@ -104,4 +107,17 @@ func TestMergesAreInTheirLine(t *testing.T) {
 		"sums are of all namespaces")
 	g.Expect(NewMerges(m, &Sight{}, "absent", 1, now).Pool).To(Equal("night"), "the first by name")
 	g.Expect(NewMerges(&Model{}, &Sight{}, "", 1, now).Pages.Pages).To(Equal(1))
+}
+
+func TestDataSetsOfATeam(t *testing.T) {
+	g := NewWithT(t)
+	p := &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}
+	p.Status.DataSets = []v1beta1.DataSetStatus{
+		{Name: "clicks", Version: "2026-11", Jobs: 3, Space: ptr.To(resource.MustParse("2Ti"))}, {Name: "images", Version: "v3"},
+	}
+	team := NewTeam(p, &Model{}, &Sight{Profiles: true}, config.DefaultConfiguration(), 1, time.Now())
+	g.Expect(team.Data).To(Equal([]Figure{
+		{Label: "clicks 2026-11", Value: "3", Note: "trainings use it; its claims have 2Ti"},
+		{Label: "images v3", Value: "0", Note: "trainings use it; in an object store"},
+	}))
 }
