@@ -16,8 +16,8 @@ type Framework struct {
 	Type FrameworkType `json:"type,omitempty"`
 
 	// Port of the rendezvous store, or of JAX's coordinator, on worker 0. Default 29400; where the template sets hostNetwork, a port
-	// of the operator's configuration (hostPorts), by default from 20000 to 29999, but never 29400, that is drawn by the job's UID, so
-	// that jobs on one node seldom collide; status.attempt.hostPort has it. Range 1024 to 65535.
+	// of the operator's configuration (hostPorts), by default from 20000 to 29999, but never 29400, that is drawn by the job's UID,
+	// so that jobs on one node seldom collide; status.attempt.hostPort has it. Range 1024 to 65535.
 	// +optional
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=65535

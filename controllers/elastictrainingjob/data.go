@@ -16,8 +16,8 @@ import (
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
-// jobsWithData is an index of the jobs that name data sets, all under one value: claims come by the thousand, and few jobs wait for
-// one.
+// jobsWithData is an index of the jobs that name data sets, all under one value: claims come by the thousand, and few jobs wait
+// for one.
 const jobsWithData, anyData = "tideline.io/jobs-with-data", "any"
 
 func indexData(o client.Object) []string {

@@ -57,12 +57,13 @@ func ListUnmodelled() []string {
 	}, devices.ListUnjudged()...)
 }
 
-// numaPolicy is the annotation of a pod that Volcano's plugin numa-aware reads (volcano.sh/apis/pkg/apis/scheduling/v1beta1). With any
-// policy but noPolicy the plugin leaves out nodes that have not the same, or do not tell of their NUMA nodes
+// numaPolicy is the annotation of a pod that Volcano's plugin numa-aware reads (volcano.sh/apis/pkg/apis/scheduling/v1beta1).
+// With any policy but noPolicy the plugin leaves out nodes that have not the same, or do not tell of their NUMA nodes
 // (volcano.sh/volcano/pkg/scheduler/plugins/numaaware).
 const numaPolicy, noPolicy = "volcano.sh/numa-topology-policy", "none"
 
-// beyondModel names what the pod asks beyond the model, of what its annotations and spec alone tell; empty if the model covers it.
+// beyondModel names what the pod asks beyond the model, of what its annotations and spec alone tell; empty if the model covers
+// it.
 func beyondModel(annotations map[string]string, spec *corev1.PodSpec) string {
 	if policy := annotations[numaPolicy]; policy != "" && policy != noPolicy {
 		return NUMA

@@ -33,8 +33,10 @@ func TestStatusSaysWhoUsesData(t *testing.T) {
 		"ads-prod": {use("ads-prod", "b")}, "ads-dev": {use("ads-dev", "a")}, "feed-dev": {use("feed-dev", "c")},
 	}
 	w.o.DataSpace = map[types.NamespacedName]resource.Quantity{
-		{Namespace: "ads-prod", Name: "clicks"}: resource.MustParse("1Ti"), {Namespace: "ads-dev", Name: "clicks"}: resource.MustParse("512Gi"),
-		{Namespace: "ads-dev", Name: "other"}: resource.MustParse("7Gi"), {Namespace: "feed-dev", Name: "clicks"}: resource.MustParse("3Gi"),
+		{Namespace: "ads-prod", Name: "clicks"}: resource.MustParse("1Ti"),
+		{Namespace: "ads-dev", Name: "clicks"}:  resource.MustParse("512Gi"),
+		{Namespace: "ads-dev", Name: "other"}:   resource.MustParse("7Gi"),
+		{Namespace: "feed-dev", Name: "clicks"}: resource.MustParse("3Gi"),
 	}
 	d := Plan(w.o, w.now)
 	found := map[string][]v1beta1.DataSetStatus{}

@@ -31,16 +31,16 @@ func dataNotFound(s *jobstate.State) *jobstate.Obstacle {
 		if place.Claim != "" && slices.Contains(s.LackingClaims, place.Claim) {
 			return &jobstate.Obstacle{
 				Reason: v1beta1.ReasonDataSetNotFound,
-				Message: fmt.Sprintf("Namespace %s has no PersistentVolumeClaim %s, or is losing it, where version %s of data set %s is. Create "+
-					"it; the job then continues by itself.", s.Job.Namespace, place.Claim, place.Version, place.Name),
+				Message: fmt.Sprintf("Namespace %s has no PersistentVolumeClaim %s, or is losing it, where version %s of data set %s is. "+
+					"Create it; the job then continues by itself.", s.Job.Namespace, place.Claim, place.Version, place.Name),
 			}
 		}
 	}
 	return nil
 }
 
-// nextPlaces is where the workers of an attempt that begins now have their data. One that begins while something is missing, such as
-// after a failure, keeps what the attempt before had: the job waits for the rest before it creates workers.
+// nextPlaces is where the workers of an attempt that begins now have their data. One that begins while something is missing,
+// such as after a failure, keeps what the attempt before had: the job waits for the rest before it creates workers.
 func nextPlaces(s *jobstate.State) []v1beta1.DataPlace {
 	places, missing := s.DataPlaces()
 	if a := s.Job.Status.Attempt; len(missing) > 0 && a != nil {

@@ -54,7 +54,9 @@ func TestDataOfJobsIsThatOfTheProfile(t *testing.T) {
 			job.Spec.DataSets = c.asks
 			job.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "tideline-data-words"}}
 			job.Spec.Template.Spec.Containers = []corev1.Container{{
-				Name: "trainer", VolumeMounts: []corev1.VolumeMount{{Name: "cache", MountPath: "/cache/"}, {Name: "out", MountPath: "/var/out"}},
+				Name: "trainer", VolumeMounts: []corev1.VolumeMount{
+					{Name: "cache", MountPath: "/cache/"}, {Name: "out", MountPath: "/var/out"},
+				},
 			}}
 			rules := Rules{Config: config.DefaultConfiguration(), Profile: c.profile}
 			if name != "the volume of data" {
@@ -66,7 +68,8 @@ func TestDataOfJobsIsThatOfTheProfile(t *testing.T) {
 				return
 			}
 			g.Expect(refused.ToAggregate()).To(MatchError(c.refused))
-			g.Expect(DecideChange(job, job, Creation{User: "alice"}, rules).Refused).To(BeEmpty(), "what was so before is not refused again")
+			g.Expect(DecideChange(job, job, Creation{User: "alice"}, rules).Refused).To(BeEmpty(),
+				"what was so before is not refused again")
 		})
 	}
 }
@@ -80,7 +83,9 @@ func TestDataOfTheAttemptMayStay(t *testing.T) {
 	before.Spec.DataSets = []v1beta1.JobDataSet{{Name: "clicks", Version: "1"}}
 	before.Status.Attempt = &v1beta1.AttemptStatus{DataSets: []v1beta1.DataPlace{{Name: "clicks", Version: "1", Claim: "clicks"}}}
 	after := before.DeepCopy()
-	after.Spec.DataSets = []v1beta1.JobDataSet{{Name: "videos", Version: "1"}, {Name: "clicks", Version: "1"}, {Name: "clicks", Version: "2"}}
+	after.Spec.DataSets = []v1beta1.JobDataSet{
+		{Name: "videos", Version: "1"}, {Name: "clicks", Version: "1"}, {Name: "clicks", Version: "2"},
+	}
 	refused := DecideChange(before, after, Creation{User: "alice"}, rules).Refused
 	g.Expect(refused).To(HaveExactElements(HaveField("Field", "spec.dataSets[0].name"), HaveField("Field", "spec.dataSets[2].name")))
 }

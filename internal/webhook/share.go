@@ -50,14 +50,15 @@ func (v *sharesValidator) Handle(ctx context.Context, req admission.Request) adm
 	var d Decision
 	for _, at := range changed {
 		d.Refused = append(d.Refused, field.Forbidden(at, fmt.Sprintf("to write more of a profile than spec.reservations and "+
-			"spec.dataSets, a user needs the verb %s on resourcequotaprofiles.%s %s, which %q does not have: change only these, or ask an "+
-			"administrator to bind ClusterRole tideline-set-share", setShare, v1beta1.GroupVersion.Group, req.Name, req.UserInfo.Username)))
+			"spec.dataSets, a user needs the verb %s on resourcequotaprofiles.%s %s, which %q does not have: change only these, or ask "+
+			"an administrator to bind ClusterRole tideline-set-share", setShare, v1beta1.GroupVersion.Group, req.Name,
+			req.UserInfo.Username)))
 	}
 	return denyObject(v1beta1.ResourceQuotaProfileKind, req.Name, d.Refused)
 }
 
-// changedShare are the fields of a profile, apart from its reservations and data sets, that a change concerns. A new profile is one change, of
-// its spec.
+// changedShare are the fields of a profile, apart from its reservations and data sets, that a change concerns. A new profile is
+// one change, of its spec.
 func changedShare(before, now *profile) []*field.Path {
 	at := field.NewPath("spec")
 	if before == nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
-const cannotSetShare = `: Forbidden: to write more of a profile than spec.reservations and spec.dataSets, a user needs the verb set-share ` +
-	`on resourcequotaprofiles.tideline.io ctr, which "alice" does not have: change only these, or ask an administrator to ` +
-	`bind ClusterRole tideline-set-share`
+const cannotSetShare = `: Forbidden: to write more of a profile than spec.reservations and spec.dataSets, a user needs the ` +
+	`verb set-share on resourcequotaprofiles.tideline.io ctr, which "alice" does not have: change only these, or ask ` +
+	`an administrator to bind ClusterRole tideline-set-share`
 
 func TestReservationsAreApartFromShares(t *testing.T) {
 	const (
@@ -91,6 +91,7 @@ func TestEveryOtherFieldOfAProfileIsGuarded(t *testing.T) {
 			fill(field)
 		}
 		guarded := len(changedShare(before, now)) > 0
-		NewWithT(t).Expect(guarded).To(Equal(!slices.Contains([]string{"Reservations", "DataSets"}, spec.Field(i).Name)), spec.Field(i).Name)
+		NewWithT(t).Expect(guarded).To(Equal(!slices.Contains([]string{"Reservations", "DataSets"}, spec.Field(i).Name)),
+			spec.Field(i).Name)
 	}
 }

@@ -123,8 +123,8 @@ func judgeChanges(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 		share := edit(s, hers, profile, `{"spec":{"queue":{"weight":9},"caps":{"perJob":[{"resource":"cpu","max":"9"}]}}}`)
 		refusal := func(field string) string {
 			return fmt.Sprintf(`spec.%s: Forbidden: to write more of a profile than spec.reservations and spec.dataSets, a user needs `+
-				`the verb set-share on resourcequotaprofiles.tideline.io %s, which %q does not have: change only these, or ask an administrator to bind `+
-				`ClusterRole tideline-set-share`, field, s.Namespace, alice)
+				`the verb set-share on resourcequotaprofiles.tideline.io %s, which %q does not have: change only these, or ask an `+
+				`administrator to bind ClusterRole tideline-set-share`, field, s.Namespace, alice)
 		}
 		Expect(share()).To(MatchError(And(ContainSubstring(refusal("queue.weight")), ContainSubstring(refusal("caps")))),
 			"and nothing else")

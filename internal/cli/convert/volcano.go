@@ -211,7 +211,8 @@ func (c *volcanoJob) scheduling() {
 	}
 }
 
-// handOnNUMA hands a task's NUMA policy on as Volcano's controller does, by an annotation of its pods. All workers have one template.
+// handOnNUMA hands a task's NUMA policy on as Volcano's controller does, by an annotation of its pods. All workers have one
+// template.
 func (c *volcanoJob) handOnNUMA(t *batch.TaskSpec) {
 	policy := string(t.TopologyPolicy)
 	switch others := c.tasks(); {

@@ -175,8 +175,8 @@ func TestVolcanoJob(t *testing.T) {
 		"dependsOn": {func(j *batch.Job) { j.Spec.Tasks[1].DependsOn = &batch.DependsOn{Name: []string{"master"}} }, nil,
 			[]string{`spec.tasks[worker].dependsOn = ["master"]`}},
 		"NUMA of one task alone": {func(j *batch.Job) { j.Spec.Tasks[1].TopologyPolicy = batch.Restricted },
-			map[string]string{"spec.template.metadata.annotations": "null"}, []string{"spec.tasks[worker].topologyPolicy = restricted: tasks " +
-				"differ in it, and workers have one template; it is left out; set annotation volcano.sh/numa-topology-policy of " +
+			map[string]string{"spec.template.metadata.annotations": "null"}, []string{"spec.tasks[worker].topologyPolicy = restricted: " +
+				"tasks differ in it, and workers have one template; it is left out; set annotation volcano.sh/numa-topology-policy of " +
 				"spec.template for all workers"}},
 		"NUMA": {func(j *batch.Job) {
 			for i := range j.Spec.Tasks {

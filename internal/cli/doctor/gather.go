@@ -46,7 +46,8 @@ func GatherFacts(ctx context.Context, c client.Client, d discovery.DiscoveryInte
 		}
 	}
 	for _, gather := range []func(context.Context, client.Client, *Facts) error{
-		gatherVolcano, gatherHyperNodes, gatherScheduler, gatherQueues, gatherClasses, gatherWebhooks, gatherOwnWebhooks, gatherOperator, gatherDenied,
+		gatherVolcano, gatherHyperNodes, gatherScheduler, gatherQueues, gatherClasses, gatherWebhooks, gatherOwnWebhooks,
+		gatherOperator, gatherDenied,
 		gatherGuards, gatherClaim, gatherInstallation, gatherDefinitions, gatherCertificates, gatherServices,
 	} {
 		if err := gather(ctx, c, &f); err != nil {

@@ -33,9 +33,10 @@ func topology(f Facts) []Finding {
 	}
 	return []Finding{{
 		Level: Warn,
-		What: fmt.Sprintf("There is network topology (%s), and Volcano's configuration has no plugin network-topology-aware, so that trainings with "+
-			"spec.networkTopology go anywhere.", text.FormatCount(f.HyperNodes, "HyperNode")),
-		Do:  "Have the line - name: network-topology-aware in ConfigMap " + gang.SchedulerConfigMap.String() + ", or apply config/volcano:",
+		What: fmt.Sprintf("There is network topology (%s), and Volcano's configuration has no plugin network-topology-aware, so "+
+			"that trainings with spec.networkTopology go anywhere.", text.FormatCount(f.HyperNodes, "HyperNode")),
+		Do: fmt.Sprintf("Have the line - name: network-topology-aware in ConfigMap %s, or apply config/volcano:",
+			gang.SchedulerConfigMap),
 		Run: "kubectl apply -k config/volcano",
 	}}
 }

@@ -25,9 +25,10 @@ func TestHyperNodesThatVolcanoDoesNotLookAtAreSaid(t *testing.T) {
 	rack := gang.NewHyperNode()
 	rack.SetName("rack")
 	for conf, says := range map[string]string{
-		"actions: allocate\ntiers: []\n": "WARN  There is network topology (1 HyperNode), and Volcano's configuration has no plugin network-topology-aware, so " +
-			"that trainings with spec.networkTopology go anywhere.\n      -> Have the line - name: network-topology-aware in ConfigMap " +
-			"volcano-system/volcano-scheduler-configmap, or apply config/volcano:\n      $ kubectl apply -k config/volcano\n",
+		"actions: allocate\ntiers: []\n": "WARN  There is network topology (1 HyperNode), and Volcano's configuration has no plugin " +
+			"network-topology-aware, so that trainings with spec.networkTopology go anywhere.\n      -> Have the line - name: " +
+			"network-topology-aware in ConfigMap volcano-system/volcano-scheduler-configmap, or apply config/volcano:\n" +
+			"      $ kubectl apply -k config/volcano\n",
 		string(shipped): "OK    Volcano places trainings with spec.networkTopology by HyperNodes (1).\n",
 	} {
 		c := fake.NewClientBuilder().WithScheme(known).WithObjects(rack, schedulerConf(conf)).Build()

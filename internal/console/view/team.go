@@ -24,8 +24,8 @@ type Team struct {
 	Users, Tiers, Available []Figure
 	Reservations            []Limit
 	// Data are the versions of the team's data sets, each with how many trainings use it.
-	Data []Figure
-	Notes                   []string
+	Data  []Figure
+	Notes []string
 	// Rows are the trainings that the reader may see, of Shown on all pages; Others is how many there are elsewhere.
 	Rows          []JobRow
 	Pages         Paging
@@ -145,7 +145,8 @@ func (t *Team) addLimits(p *v1beta1.ResourceQuotaProfile) {
 func (t *Team) addData(sets []v1beta1.DataSetStatus) {
 	for i := range sets {
 		d := &sets[i]
-		of := Figure{Label: nameText(d.Name + " " + d.Version), Value: strconv.Itoa(int(d.Jobs)), Note: "trainings use it; in an object store"}
+		of := Figure{Label: nameText(d.Name + " " + d.Version), Value: strconv.Itoa(int(d.Jobs)),
+			Note: "trainings use it; in an object store"}
 		if d.Space != nil {
 			of.Note = "trainings use it; its claims have " + d.Space.String()
 		}

@@ -221,8 +221,8 @@ func keepTimes(stripped, pod *corev1.Pod) {
 	}
 }
 
-// ofPlaces are the annotations of a pod that decide where it may be: about shared GPUs, which parts it has and what it asks of them
-// (package devices of internal/capacity), and about NUMA nodes.
+// ofPlaces are the annotations of a pod that decide where it may be: about shared GPUs, which parts it has and what it asks of
+// them (package devices of internal/capacity), and about NUMA nodes.
 var ofPlaces = []string{
 	"volcano.sh/numa-topology-policy",
 	"volcano.sh/vgpu-ids-new", "volcano.sh/vgpu-mode", "volcano.sh/vgpu-podgroup-policy", "nvidia.com/use-gputype",

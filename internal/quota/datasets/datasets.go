@@ -108,8 +108,8 @@ type Use struct {
 // Version names a version of a data set.
 type Version struct{ Name, Version string }
 
-// UsedBy are the versions that a training uses: those that it asks for, and those that its attempt began with, while that has pods.
-// It is empty for a training that has ended.
+// UsedBy are the versions that a training uses: those that it asks for, and those that its attempt began with, while that has
+// pods. It is empty for a training that has ended.
 func UsedBy(job *v1beta1.ElasticTrainingJob) []Version {
 	if job.Status.CompletionTime != nil {
 		return nil
@@ -129,8 +129,8 @@ func UsedBy(job *v1beta1.ElasticTrainingJob) []Version {
 	})
 }
 
-// StatusOf says of each version of the profile who uses it. uses are those of the profile's namespaces; spaceOf is what the claims
-// of a name have in them together, nil for none.
+// StatusOf says of each version of the profile who uses it. uses are those of the profile's namespaces; spaceOf is what the
+// claims of a name have in them together, nil for none.
 func StatusOf(sets []v1beta1.ProfileDataSet, uses []Use, spaceOf func(claim string) *resource.Quantity) []v1beta1.DataSetStatus {
 	users := map[Version][]string{}
 	for _, u := range uses {

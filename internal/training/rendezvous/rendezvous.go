@@ -128,8 +128,8 @@ func rendezvousConf(chosen *v1beta1.Torchrun, i int32) string {
 	return strings.Join(pairs, ",")
 }
 
-// PortOf is the port of the rendezvous on worker 0: the job's own, else 29400. On the host's network jobs share the ports of a node,
-// so there it is the one that was drawn for the attempt.
+// PortOf is the port of the rendezvous on worker 0: the job's own, else 29400. On the host's network jobs share the ports of a
+// node, so there it is the one that was drawn for the attempt.
 func PortOf(job *v1beta1.ElasticTrainingJob) int32 {
 	switch chosen, a := job.Spec.Framework.Port, job.Status.Attempt; {
 	case chosen != nil:
@@ -142,8 +142,8 @@ func PortOf(job *v1beta1.ElasticTrainingJob) int32 {
 	return drawPort(job, config.DefaultHostPorts()) // As attempts drew it that began before status had it.
 }
 
-// HostPort is the port of its node for worker 0 of an attempt that begins now: that of the attempt before, or a drawn one; 0 for a
-// job that needs none.
+// HostPort is the port of its node for worker 0 of an attempt that begins now: that of the attempt before, or a drawn one; 0 for
+// a job that needs none.
 func HostPort(job *v1beta1.ElasticTrainingJob, among config.HostPorts) int32 {
 	switch a := job.Status.Attempt; {
 	case job.Spec.Framework.Port != nil || !job.Spec.Template.Spec.HostNetwork:

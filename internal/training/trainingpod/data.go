@@ -54,9 +54,9 @@ func dataVariable(name string) string {
 	return "TIDELINE_DATA_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// CheckData returns an error for each data set whose path in the training container is that of another mount, of the template or of
-// other data, or has one below it, which could not be made in a volume that is read-only; and for each volume of the template that
-// has the name of a data set's.
+// CheckData returns an error for each data set whose path in the training container is that of another mount, of the template or
+// of other data, or has one below it, which could not be made in a volume that is read-only; and for each volume of the template
+// that has the name of a data set's.
 func CheckData(job *v1beta1.ElasticTrainingJobSpec) field.ErrorList {
 	containers := job.Template.Spec.Containers
 	if len(job.DataSets) == 0 || len(containers) == 0 {

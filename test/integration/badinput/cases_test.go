@@ -33,7 +33,8 @@ var kinds = map[string]kind{
 		crd.MergeJob, MergeCases(), MergeUpdates(), AcceptedByMerges(), 90, func() any { return &v1beta1.MergeJob{} },
 	},
 	v1beta1.ResourceQuotaProfileKind: {
-		crd.ResourceQuotaProfile, ProfileCases(), ProfileUpdates(), AcceptedByProfiles(), 80, func() any { return &v1beta1.ResourceQuotaProfile{} },
+		crd.ResourceQuotaProfile, ProfileCases(), ProfileUpdates(), AcceptedByProfiles(), 80,
+		func() any { return &v1beta1.ResourceQuotaProfile{} },
 	},
 	v1beta1.CostReportKind: {crd.CostReport, ReportCases(), nil, nil, 40, func() any { return &v1beta1.CostReport{} }},
 }

@@ -12,6 +12,11 @@ const (
 	dataVersion = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"
 )
 
+// badly says that a field has not the form of its pattern.
+func badly(field, value, pattern string) string {
+	return fmt.Sprintf("%s: Invalid value: %q: %[1]s in body should match '%[3]s'", field, value, pattern)
+}
+
 // dataOfProfiles are mistakes in the data that a profile lists.
 func dataOfProfiles() []Case {
 	const list, versions, first = "spec.dataSets", "spec.dataSets[0].versions", "spec.dataSets[0].versions[0]"
@@ -22,8 +27,8 @@ func dataOfProfiles() []Case {
 		return set(what, `"name":"a","versions":[{`+fields+`}]`, says...)
 	}
 	oneOf := first + ".claim: Invalid value: version 1 must have one of claim and prefix: "
-	samePlace := versions + ": Invalid value: two versions have the same place, or one is within that of another, so that new data " +
-		"would change what a version is: give each version a claim, a folder or a prefix of its own"
+	samePlace := versions + ": Invalid value: two versions have the same place, or one is within that of another, so that new " +
+		"data would change what a version is: give each version a claim, a folder or a prefix of its own"
 	placed := func(what, one, two string, says ...string) Case {
 		return set("versions: "+what, `"name":"a","versions":[{"version":"1",`+one+`},{"version":"2",`+two+`}]`, says...)
 	}
@@ -34,19 +39,19 @@ func dataOfProfiles() []Case {
 	}
 	prefix := func(value string) Case {
 		return version("prefix "+value, fmt.Sprintf(`"version":"1","prefix":%q`, value), fmt.Sprintf("%s.prefix: Invalid value: %q: "+
-			"prefix must be SCHEME://BUCKET/FOLDER without a slash at its end, .., an account, a variable or a query: jobs of the whole team "+
-			"see it, so that keys belong into a Secret", first, value))
-	}
-	badly := func(field, value, pattern string) string {
-		return fmt.Sprintf("%s: Invalid value: %q: %[1]s in body should match '%[3]s'", field, value, pattern)
+			"prefix must be SCHEME://BUCKET/FOLDER without a slash at its end, .., an account, a variable or a query: jobs of the "+
+			"whole team see it, so that keys belong into a Secret", first, value))
 	}
 	const name, good = list + "[0].name", `"versions":[{"version":"1","claim":"c"}]`
 	return []Case{
-		refused("17 data sets", setting(list, many(17, `{"name":"d%d",`+good+`}`)), list+": Too many: 17: must have at most 16 items").blind(),
-		refused("a data set twice", setting(list, `[{"name":"a",`+good+`},{"name":"a",`+good+`}]`), list+`[1]: Duplicate value: {"name":"a"}`),
+		refused("17 data sets", setting(list, many(17, `{"name":"d%d",`+good+`}`)),
+			list+": Too many: 17: must have at most 16 items").blind(),
+		refused("a data set twice", setting(list, `[{"name":"a",`+good+`},{"name":"a",`+good+`}]`),
+			list+`[1]: Duplicate value: {"name":"a"}`),
 		set("no name", good, name+": Required value").blind().decoded(badly(name, "", dataName)),
 		set("a name in capitals", `"name":"A",`+good, badly(name, "A", dataName)),
-		set("a name of 33 letters", `"name":"`+strings.Repeat("a", 33)+`",`+good, name+": Too long: may not be more than 32 bytes").blind(),
+		set("a name of 33 letters", `"name":"`+strings.Repeat("a", 33)+`",`+good,
+			name+": Too long: may not be more than 32 bytes").blind(),
 		set("no versions", `"name":"a"`, versions+": Required value").blind(),
 		set("an empty list of versions", `"name":"a","versions":[]`, versions+": Invalid value: 0: "+versions+
 			" in body should have at least 1 items"),
@@ -75,7 +80,8 @@ func dataOfProfiles() []Case {
 		version("a prefix of 257 letters", `"version":"1","prefix":"s3://`+strings.Repeat("c", 252)+`"`,
 			first+".prefix: Too long: may not be more than 256 bytes").blind(),
 		folder("/a"), folder("a/"), folder("../a"), folder("a/../b"), folder("a//b"), folder("./a"), folder(".."),
-		prefix("s3://a/"), prefix("s3://a/../b"), prefix("s3://key:secret@a/b"), prefix("a/b"), prefix("s3:/a"), prefix("https://a/b?token=c"), prefix("s3://a/$(KEY)"),
+		prefix("s3://a/"), prefix("s3://a/../b"), prefix("s3://key:secret@a/b"), prefix("a/b"), prefix("s3:/a"),
+		prefix("https://a/b?token=c"), prefix("s3://a/$(KEY)"),
 		placed("the same claim", `"claim":"c"`, `"claim":"c"`, samePlace),
 		placed("a folder within another", `"claim":"c","folder":"a"`, `"claim":"c","folder":"a/b"`, samePlace),
 		placed("a folder and its claim", `"claim":"c","folder":"a"`, `"claim":"c"`, samePlace),
@@ -87,11 +93,12 @@ func dataOfProfiles() []Case {
 func ProfileUpdates() []Update {
 	const two = `"dataSets":[{"name":"a","versions":[{"version":"1","claim":"c"},{"version":"2","claim":"c2"}]}]`
 	used := func(jobs string) string {
-		return `{"spec":{` + two + `},"status":{"dataSets":[{"name":"a","version":"2","jobs":0},{"name":"a","version":"1","jobs":` + jobs + `}]}}`
+		return `{"spec":{` + two + `},"status":{"dataSets":[{"name":"a","version":"2","jobs":0},` +
+			`{"name":"a","version":"1","jobs":` + jobs + `}]}}`
 	}
 	const (
-		inUse = "spec.dataSets: Invalid value: a version of a data set that jobs use cannot be removed, and status.dataSets says which " +
-			"jobs use what: wait until they have ended, or delete them"
+		inUse = "spec.dataSets: Invalid value: a version of a data set that jobs use cannot be removed, and status.dataSets says " +
+			"which jobs use what: wait until they have ended, or delete them"
 		moved = "spec.dataSets[0].versions[0]: Invalid value: version 1 cannot get another place, because what jobs trained on would " +
 			"not be known: add a version"
 		second = `{"version":"2","claim":"c2"}`
@@ -116,7 +123,8 @@ func AcceptedByProfiles() []Update {
 		return setting("spec.dataSets", `[{"name":"a","versions":[`+versions+`]}]`)
 	}
 	return updatesOf(v1beta1.ResourceQuotaProfileKind, []Update{
-		changed("a version that is not used, removed", versions+`,"status":{"dataSets":[{"name":"a","version":"1","jobs":1}]}}`, to(first), ""),
+		changed("a version that is not used, removed", versions+`,"status":{"dataSets":[{"name":"a","version":"1","jobs":1}]}}`,
+			to(first), ""),
 		changed("a version added", versions+`,"status":{"dataSets":[{"name":"a","version":"1","jobs":1}]}}`,
 			to(first+","+second+`,{"version":"3","claim":"c3"}`), ""),
 		changed("something else, of a profile that lost a version that is used",
@@ -130,32 +138,31 @@ func dataOfJobs() []Case {
 	data := func(what, fields string, says ...string) Case {
 		return refused("data with "+what, setting(list, "[{"+fields+"}]"), says...)
 	}
-	badly := func(field, value, pattern string) string {
-		return fmt.Sprintf("%s: Invalid value: %q: %[1]s in body should match '%[3]s'", first+field, value, pattern)
-	}
 	path := func(value string) Case {
 		return data("mountPath "+value, fmt.Sprintf(`"name":"a","version":"1","mountPath":%q`, value), fmt.Sprintf("%s.mountPath: "+
-			"Invalid value: %q: mountPath must be an absolute path without :, $ or .., and neither /etc nor in /etc/tideline, where Tideline mounts its "+
-			"own files: choose another path", first, value))
+			"Invalid value: %q: mountPath must be an absolute path without :, $ or .., and neither /etc nor in /etc/tideline, where "+
+			"Tideline mounts its own files: choose another path", first, value))
 	}
 	const short = first + ".mountPath"
 	return []Case{
-		refused("7 data sets", setting(list, many(7, `{"name":"d%d","version":"1"}`)), list+": Too many: 7: must have at most 6 items").blind(),
+		refused("7 data sets", setting(list, many(7, `{"name":"d%d","version":"1"}`)),
+			list+": Too many: 7: must have at most 6 items").blind(),
 		refused("data twice", setting(list, `[{"name":"a","version":"1"},{"name":"a","version":"2"}]`),
 			list+`[1]: Duplicate value: {"name":"a"}`),
-		data("no name", `"version":"1"`, first+".name: Required value").blind().decoded(badly(".name", "", dataName)),
-		data("no version", `"name":"a"`, first+".version: Required value").blind().decoded(badly(".version", "", dataVersion)),
-		data("a name in capitals", `"name":"A","version":"1"`, badly(".name", "A", dataName)),
+		data("no name", `"version":"1"`, first+".name: Required value").blind().decoded(badly(first+".name", "", dataName)),
+		data("no version", `"name":"a"`, first+".version: Required value").blind().decoded(badly(first+".version", "", dataVersion)),
+		data("a name in capitals", `"name":"A","version":"1"`, badly(first+".name", "A", dataName)),
 		data("a name of 33 letters", `"name":"`+strings.Repeat("a", 33)+`","version":"1"`,
 			first+".name: Too long: may not be more than 32 bytes").blind(),
-		data("a version in capitals", `"name":"a","version":"V"`, badly(".version", "V", dataVersion)),
+		data("a version in capitals", `"name":"a","version":"V"`, badly(first+".version", "V", dataVersion)),
 		data("a version of 33 letters", `"name":"a","version":"`+strings.Repeat("1", 33)+`"`,
 			first+".version: Too long: may not be more than 32 bytes").blind(),
 		data("an empty mountPath", `"name":"a","version":"1","mountPath":""`, short+`: Invalid value: "": `+short+
-			" in body should be at least 2 chars long", short+`: Invalid value: "": mountPath must be an absolute path without :, $ or .., and `+
-			"neither /etc nor in /etc/tideline, where Tideline mounts its own files: choose another path").decoded(),
+			" in body should be at least 2 chars long", short+`: Invalid value: "": mountPath must be an absolute path without :, $ or `+
+			".., and neither /etc nor in /etc/tideline, where Tideline mounts its own files: choose another path").decoded(),
 		data("a mountPath of 254 letters", `"name":"a","version":"1","mountPath":"/`+strings.Repeat("a", 253)+`"`,
 			short+": Too long: may not be more than 253 bytes").blind(),
-		path("data"), path("/data/../etc"), path("/data/"), path("/a:b"), path("/etc"), path("/etc/tideline"), path("/in/$(KEY)"), path("/etc/tideline/x"),
+		path("data"), path("/data/../etc"), path("/data/"), path("/a:b"), path("/etc"), path("/etc/tideline"), path("/in/$(KEY)"),
+		path("/etc/tideline/x"),
 	}
 }

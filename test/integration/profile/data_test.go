@@ -18,7 +18,8 @@ var _ = Describe("Data sets of a profile", Serial, func() {
 	// clicks has versions 1 and 2 in claims of their own, and version 3 in an object store.
 	clicks := func(spec *v1beta1.ResourceQuotaProfileSpec) {
 		spec.DataSets = []v1beta1.ProfileDataSet{{Name: "clicks", Versions: []v1beta1.DataVersion{
-			{Version: "1", Claim: "clicks-1"}, {Version: "2", Claim: "clicks-2", Folder: "raw"}, {Version: "3", Prefix: "s3://ads/clicks/3"},
+			{Version: "1", Claim: "clicks-1"}, {Version: "2", Claim: "clicks-2", Folder: "raw"},
+			{Version: "3", Prefix: "s3://ads/clicks/3"},
 		}}}
 	}
 	naming := func(version string) func(*v1beta1.ElasticTrainingJob) {
@@ -71,14 +72,16 @@ var _ = Describe("Data sets of a profile", Serial, func() {
 		profile(testutil.Profile("ads").With(clicks))
 		ads.Claim("clicks-1", "/data/1")
 		ads.Claim("clicks-2", "/data/2")
-		ads.Submit(ads.job("one", 2, 3).With(naming("1")), ads.job("two", 1, 1).With(naming("2")), ads.job("three", 1, 1).With(naming("3")))
+		ads.Submit(ads.job("one", 2, 3).With(naming("1")), ads.job("two", 1, 1).With(naming("2")),
+			ads.job("three", 1, 1).With(naming("3")))
 		Eventually(ads.Fetch("one")).Should(testutil.Train(3))
 		Eventually(ads.Fetch("two")).Should(testutil.Train(1))
 		Eventually(ads.Fetch("three")).Should(testutil.Train(1))
 		ads.DeleteWorker("one", 1)
 		Eventually(ads.Fetch("one")).Should(And(testutil.HaveRestarts(1), testutil.Train(3)))
 		for i := range int32(3) {
-			Expect(where(testutil.Get(ads.Scenario, &corev1.Pod{}, fmt.Sprintf("one-worker-%d", i)))).To(Equal("clicks-1/ at /data/clicks"))
+			Expect(where(testutil.Get(ads.Scenario, &corev1.Pod{}, fmt.Sprintf("one-worker-%d", i)))).
+				To(Equal("clicks-1/ at /data/clicks"))
 		}
 		Expect(where(testutil.Get(ads.Scenario, &corev1.Pod{}, "two-worker-0"))).To(Equal("clicks-2/raw at /data/clicks"))
 		Expect(where(testutil.Get(ads.Scenario, &corev1.Pod{}, "three-worker-0"))).To(Equal("/ at s3://ads/clicks/3"))
@@ -101,7 +104,8 @@ var _ = Describe("Data sets of a profile", Serial, func() {
 		clicks(&object.Spec)
 		Expect(shared.World.Client.Patch(ctx, object, client.MergeFrom(before))).To(Succeed())
 		Eventually(ads.Fetch("a")).Should(HaveField("Status.Message",
-			HavePrefix(fmt.Sprintf("Namespace %s has no PersistentVolumeClaim clicks-1, or is losing it, where version 1 of data set clicks is.", ads.Namespace))))
+			HavePrefix(fmt.Sprintf("Namespace %s has no PersistentVolumeClaim clicks-1, or is losing it, where version 1 of data set "+
+				"clicks is.", ads.Namespace))))
 		Expect(ads.Pods("a")).To(BeEmpty(), "nothing is created before")
 		ads.Claim("clicks-1", "/data/1")
 		Eventually(ads.Fetch("a")).Should(testutil.Train(1), "it goes on by itself")
@@ -115,8 +119,8 @@ var _ = Describe("Data sets of a profile", Serial, func() {
 		Eventually(ads.Fetch("a")).Should(testutil.Train(1))
 		Eventually(users(2)).Should(ConsistOf(ads.Namespace + "/waits"))
 		Eventually(users(0)).Should(ConsistOf(ads.Namespace + "/a"))
-		const refused = "spec.dataSets: Invalid value: a version of a data set that jobs use cannot be removed, and status.dataSets says " +
-			"which jobs use what: wait until they have ended, or delete them"
+		const refused = "spec.dataSets: Invalid value: a version of a data set that jobs use cannot be removed, and status.dataSets " +
+			"says which jobs use what: wait until they have ended, or delete them"
 		for _, version := range []int{0, 2} {
 			err := drop(ctx, version)
 			Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
