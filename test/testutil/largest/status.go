@@ -135,8 +135,8 @@ func data() []v1beta1.DataPlace {
 	places := make([]v1beta1.DataPlace, v1beta1.MaxJobDataSets)
 	for i := range places {
 		places[i] = v1beta1.DataPlace{
-			Name: strings.Repeat("d", 32), Version: strings.Repeat("1", 32), Claim: strings.Repeat("c", 128),
-			Folder: strings.Repeat("f", 128), Prefix: strings.Repeat("p", 256),
+			Name: fmt.Sprintf("recommendation-clicks-%d", i), Version: "2026-11-24", Claim: "recommendation-clicks",
+			Folder: "2026/11/24", Prefix: "s3://recommendation-prod/clicks/2026-11-24",
 		}
 	}
 	return places
