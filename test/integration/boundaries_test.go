@@ -45,6 +45,7 @@ var company = map[string]map[string]any{
 	"accelerator":                       {"models": []any{acceleratorModel}},
 	"master.resources.claims[]":         {"name": "none"},
 	"pages[]":                           {"name": "board", "port": 6006},
+	"dataSets[]":                        {"name": "clicks", "version": "1"},
 }
 
 // acceleratorModel is what the nodes of the scenario have.
