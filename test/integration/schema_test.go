@@ -149,7 +149,9 @@ func (t *trial) settles(job string, b boundary) {
 }
 
 // outside are reasons of jobs that wait for something outside of them, and say for what.
-var outside = []string{v1beta1.ReasonUnschedulable, v1beta1.ReasonNeverFits, v1beta1.ReasonAPIError}
+var outside = []string{
+	v1beta1.ReasonUnschedulable, v1beta1.ReasonNeverFits, v1beta1.ReasonAPIError, v1beta1.ReasonDataSetNotFound,
+}
 
 // settled tells whether the job is where its spec wants it, or says what keeps it from there.
 func settled(job *v1beta1.ElasticTrainingJob) bool {
