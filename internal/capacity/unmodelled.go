@@ -62,8 +62,7 @@ func ListUnmodelled() []string {
 // (volcano.sh/volcano/pkg/scheduler/plugins/numaaware).
 const numaPolicy, noPolicy = "volcano.sh/numa-topology-policy", "none"
 
-// beyondModel names what the pod asks beyond the model, of what its annotations and spec alone tell; empty if the model covers
-// it.
+// beyondModel says which of the things that a pod's annotations and spec ask for the model does not cover; empty for none.
 func beyondModel(annotations map[string]string, spec *corev1.PodSpec) string {
 	if policy := annotations[numaPolicy]; policy != "" && policy != noPolicy {
 		return NUMA

@@ -9,30 +9,26 @@ import (
 )
 
 // dataNotFound waits for the data that the job names: for its version in the profile, and for the claim that has it. Without the
-// claim no pod could be placed, also none that is created again.
+// claim no scheduler places a pod, so that a lost worker could not be replaced either.
 func dataNotFound(s *jobstate.State) *jobstate.Obstacle {
 	places, missing := s.DataPlaces()
 	if len(missing) > 0 {
-		first := missing[0]
-		at, mend := "name", "ask for it to be added to the profile"
-		switch {
-		case s.Profile == nil:
+		mend := "ask for it to be added to the profile"
+		if s.Profile == nil {
 			mend = "ask for the namespace to be added to a profile"
-		case first.Version:
-			at = "version"
 		}
 		return &jobstate.Obstacle{
 			Reason: v1beta1.ReasonDataSetNotFound,
 			Message: fmt.Sprintf("spec.dataSets[%d].%s: %s. Suspend the job, change it, and resume the job, or %s; the job then "+
-				"continues by itself.", first.At, at, first.Why, mend),
+				"continues by itself.", missing[0].At, missing[0].Field, missing[0].Why, mend),
 		}
 	}
 	for _, place := range places {
 		if place.Claim != "" && slices.Contains(s.LackingClaims, place.Claim) {
 			return &jobstate.Obstacle{
 				Reason: v1beta1.ReasonDataSetNotFound,
-				Message: fmt.Sprintf("Namespace %s has no PersistentVolumeClaim %s, or is losing it, where version %s of data set %s is. "+
-					"Create it; the job then continues by itself.", s.Job.Namespace, place.Claim, place.Version, place.Name),
+				Message: fmt.Sprintf("Version %s of data set %s is in PersistentVolumeClaim %s, which namespace %s does not have or is "+
+					"deleting. Create it; the job then continues by itself.", place.Version, place.Name, place.Claim, s.Job.Namespace),
 			}
 		}
 	}

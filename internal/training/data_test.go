@@ -59,8 +59,8 @@ func TestDataThatHoldsAJob(t *testing.T) {
 			"spec.dataSets[0].name: the namespace belongs to no ResourceQuotaProfile, and data sets are those of profiles. Suspend the " +
 				"job, change it, and resume the job, or ask for the namespace to be added to a profile; the job then continues by itself."},
 		"no claim": {withClicks("1", "clicks"), []string{"clicks"},
-			"Namespace ads has no PersistentVolumeClaim clicks, or is losing it, where version 1 of data set clicks is. Create it; the " +
-				"job then continues by itself."},
+			"Version 1 of data set clicks is in PersistentVolumeClaim clicks, which namespace ads does not have or is deleting. Create " +
+				"it; the job then continues by itself."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -202,17 +202,13 @@ func (d *Decision) checkData(job *v1beta1.ElasticTrainingJob, rules Rules) {
 		had = a.DataSets
 	}
 	_, missing := datasets.Places(job.Spec.DataSets, had, rules.Profile)
+	mend := ": use one of these, or ask for it to be added to the profile"
+	if rules.Profile == nil {
+		mend = ": mount the claim by spec.template, or ask for the namespace to be added to a profile"
+	}
 	for _, m := range missing {
-		at, asked := field.NewPath("spec", "dataSets").Index(m.At), job.Spec.DataSets[m.At]
-		switch {
-		case rules.Profile == nil:
-			d.refuse(at.Child("name"), asked.Name, m.Why+": mount the claim by spec.template, or ask for the namespace to be added to a "+
-				"profile")
-		case m.Version:
-			d.refuse(at.Child("version"), asked.Version, m.Why+": use one of these, or ask for it to be added to the profile")
-		default:
-			d.refuse(at.Child("name"), asked.Name, m.Why+": use one of these, or ask for it to be added to the profile")
-		}
+		asked := map[string]string{"name": job.Spec.DataSets[m.At].Name, "version": job.Spec.DataSets[m.At].Version}
+		d.refuse(field.NewPath("spec", "dataSets").Index(m.At).Child(m.Field), asked[m.Field], m.Why+mend)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/internal/platform/gang"
-	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // gatherHyperNodes counts the HyperNodes. A cluster need not serve their kind.
@@ -33,8 +32,8 @@ func topology(f Facts) []Finding {
 	}
 	return []Finding{{
 		Level: Warn,
-		What: fmt.Sprintf("There is network topology (%s), and Volcano's configuration has no plugin network-topology-aware, so "+
-			"that trainings with spec.networkTopology go anywhere.", text.FormatCount(f.HyperNodes, "HyperNode")),
+		What: fmt.Sprintf("There are HyperNodes (%d), and Volcano's configuration has no plugin network-topology-aware, so "+
+			"that trainings with spec.networkTopology go anywhere.", f.HyperNodes),
 		Do: fmt.Sprintf("Have the line - name: network-topology-aware in ConfigMap %s, or apply config/volcano:",
 			gang.SchedulerConfigMap),
 		Run: "kubectl apply -k config/volcano",

@@ -25,7 +25,7 @@ func TestHyperNodesThatVolcanoDoesNotLookAtAreSaid(t *testing.T) {
 	rack := gang.NewHyperNode()
 	rack.SetName("rack")
 	for conf, says := range map[string]string{
-		"actions: allocate\ntiers: []\n": "WARN  There is network topology (1 HyperNode), and Volcano's configuration has no plugin " +
+		"actions: allocate\ntiers: []\n": "WARN  There are HyperNodes (1), and Volcano's configuration has no plugin " +
 			"network-topology-aware, so that trainings with spec.networkTopology go anywhere.\n      -> Have the line - name: " +
 			"network-topology-aware in ConfigMap volcano-system/volcano-scheduler-configmap, or apply config/volcano:\n" +
 			"      $ kubectl apply -k config/volcano\n",

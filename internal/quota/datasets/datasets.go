@@ -25,8 +25,8 @@ import (
 type Missing struct {
 	// At is its index in spec.dataSets.
 	At int
-	// Version is true if the profile has the data set, but not this version.
-	Version bool
+	// Field of it that names what is missing: name, or version if the profile has the data set but not this version.
+	Field string
 	// Why says what is missing and what there is instead, as in "profile ads has no data set clicks; it has words".
 	Why string
 }
@@ -58,20 +58,20 @@ func Places(
 func find(a v1beta1.JobDataSet, profile *v1beta1.ResourceQuotaProfile) (v1beta1.DataPlace, *Missing) {
 	if profile == nil {
 		return v1beta1.DataPlace{}, &Missing{
-			Why: "the namespace belongs to no ResourceQuotaProfile, and data sets are those of profiles",
+			Field: "name", Why: "the namespace belongs to no ResourceQuotaProfile, and data sets are those of profiles",
 		}
 	}
 	sets := profile.Spec.DataSets
 	set := slices.IndexFunc(sets, func(d v1beta1.ProfileDataSet) bool { return d.Name == a.Name })
 	if set < 0 {
-		return v1beta1.DataPlace{}, &Missing{Why: fmt.Sprintf("profile %s has no data set %s; it has %s", profile.Name, a.Name,
-			listed(sets, func(d v1beta1.ProfileDataSet) string { return d.Name }))}
+		return v1beta1.DataPlace{}, &Missing{Field: "name", Why: fmt.Sprintf("profile %s has no data set %s; it has %s",
+			profile.Name, a.Name, listed(sets, func(d v1beta1.ProfileDataSet) string { return d.Name }))}
 	}
 	versions := sets[set].Versions
 	version := slices.IndexFunc(versions, func(v v1beta1.DataVersion) bool { return v.Version == a.Version })
 	if version < 0 {
-		return v1beta1.DataPlace{}, &Missing{Version: true, Why: fmt.Sprintf("data set %s of profile %s has no version %s; it has %s",
-			a.Name, profile.Name, a.Version, listed(versions, func(v v1beta1.DataVersion) string { return v.Version }))}
+		return v1beta1.DataPlace{}, &Missing{Field: "version", Why: fmt.Sprintf("data set %s of profile %s has no version %s; "+
+			"it has %s", a.Name, profile.Name, a.Version, listed(versions, func(v v1beta1.DataVersion) string { return v.Version }))}
 	}
 	v := versions[version]
 	return v1beta1.DataPlace{Name: a.Name, Version: a.Version, Claim: v.Claim, Folder: v.Folder, Prefix: v.Prefix}, nil

@@ -57,17 +57,19 @@ func TestWhatTheProfileDoesNotHaveIsNamed(t *testing.T) {
 		want    datasets.Missing
 	}{
 		"no profile": {nil, asked("clicks", "1"), datasets.Missing{
-			Why: "the namespace belongs to no ResourceQuotaProfile, and data sets are those of profiles",
+			Field: "name", Why: "the namespace belongs to no ResourceQuotaProfile, and data sets are those of profiles",
 		}},
 		"no such version": {ads(), asked("words", "1", "clicks", "3"), datasets.Missing{
-			At: 1, Version: true, Why: "data set clicks of profile ads has no version 3; it has 1, 2",
+			At: 1, Field: "version", Why: "data set clicks of profile ads has no version 3; it has 1, 2",
 		}},
 		"no such data set": {ads(), asked("videos", "1"), datasets.Missing{
-			Why: "profile ads has no data set videos; it has clicks, words",
+			Field: "name", Why: "profile ads has no data set videos; it has clicks, words",
 		}},
-		"no data sets at all": {none, asked("videos", "1"), datasets.Missing{Why: "profile ads has no data set videos; it has none"}},
+		"no data sets at all": {none, asked("videos", "1"), datasets.Missing{
+			Field: "name", Why: "profile ads has no data set videos; it has none",
+		}},
 		"many others": {many, asked("videos", "1"), datasets.Missing{
-			Why: "profile ads has no data set videos; it has clicks, words, d0, d1, d2, d3, d4, d5, 3 more",
+			Field: "name", Why: "profile ads has no data set videos; it has clicks, words, d0, d1, d2, d3, d4, d5, 3 more",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -104,8 +104,8 @@ var _ = Describe("Data sets of a profile", Serial, func() {
 		clicks(&object.Spec)
 		Expect(shared.World.Client.Patch(ctx, object, client.MergeFrom(before))).To(Succeed())
 		Eventually(ads.Fetch("a")).Should(HaveField("Status.Message",
-			HavePrefix(fmt.Sprintf("Namespace %s has no PersistentVolumeClaim clicks-1, or is losing it, where version 1 of data set "+
-				"clicks is.", ads.Namespace))))
+			HavePrefix(fmt.Sprintf("Version 1 of data set clicks is in PersistentVolumeClaim clicks-1, which namespace %s does not "+
+				"have or is deleting.", ads.Namespace))))
 		Expect(ads.Pods("a")).To(BeEmpty(), "nothing is created before")
 		ads.Claim("clicks-1", "/data/1")
 		Eventually(ads.Fetch("a")).Should(testutil.Train(1), "it goes on by itself")
