@@ -9,15 +9,17 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.ssh) || self.ssh != 'KeyPair' || (has(self.type) && self.type == 'Custom')",fieldPath=".ssh",message="ssh KeyPair needs type Custom, because torchrun's workers do not log in to each other: set type to Custom or remove ssh"
 // +kubebuilder:validation:XValidation:rule="!has(self.torchrun) || !has(self.type) || self.type == 'Torchrun'",fieldPath=".torchrun",message="torchrun is for type Torchrun: set type to Torchrun or remove torchrun"
 type Framework struct {
-	// Type by which workers find each other. Torchrun: by its rendezvous, whose store is on worker 0. Custom, for MPI, Horovod, JAX
-	// and others: Volcano's variables and a hosts file (/etc/tideline/hosts) tell workers each other's names. Default Torchrun.
+	// Type by which workers find each other. Torchrun: by its rendezvous, whose store is on worker 0, and which workers of roles do
+	// not join. TensorFlow: by TF_CONFIG. Custom, for MPI, Horovod, DeepSpeed, JAX and others: Volcano's variables and a hosts file
+	// (/etc/tideline/hosts) tell workers each other's names. TensorFlow has these too. Default Torchrun.
 	// +optional
 	// +kubebuilder:default=Torchrun
 	Type FrameworkType `json:"type,omitempty"`
 
-	// Port of the rendezvous store, or of JAX's coordinator, on worker 0. Default 29400; where the template sets hostNetwork, a port
-	// of the operator's configuration (hostPorts), by default from 20000 to 29999, but never 29400, that is drawn by the job's UID,
-	// so that jobs on one node seldom collide; status.attempt.hostPort has it. Range 1024 to 65535.
+	// Port of the rendezvous store, or of JAX's coordinator, on worker 0; with type TensorFlow that of each worker. Default
+	// 29400; where the template sets hostNetwork, a port of the operator's configuration (hostPorts), by default from 20000 to
+	// 29999, but never 29400, that is drawn by the job's UID, so that jobs on one node seldom collide; status.attempt.hostPort
+	// has it. Range 1024 to 65535.
 	// +optional
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=65535
@@ -44,12 +46,14 @@ type Framework struct {
 
 // FrameworkType is how workers find each other.
 //
-// +kubebuilder:validation:Enum=Torchrun;Custom
+// +kubebuilder:validation:Enum=Torchrun;TensorFlow;Custom
 type FrameworkType string
 
 const (
 	// FrameworkTorchrun is torchrun's rendezvous with its store on worker 0.
 	FrameworkTorchrun FrameworkType = "Torchrun"
+	// FrameworkTensorFlow is TF_CONFIG.
+	FrameworkTensorFlow FrameworkType = "TensorFlow"
 	// FrameworkCustom leaves it to the training.
 	FrameworkCustom FrameworkType = "Custom"
 )
@@ -119,13 +123,13 @@ type RdzvConf struct {
 	Value string `json:"value"`
 }
 
-// Master overrides the template for worker 0.
+// Master overrides the template for worker 0, and in a role for its workers.
 type Master struct {
-	// Resources of worker 0's training container, in place of the template's. Where they ask for none of the accelerator's resource
-	// although the template does, worker 0 may run beside any model.
+	// Resources of the training container, in place of the template's. Where they ask for none of the accelerator's resource
+	// although the template does, the worker may run beside any model.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-	// NodeSelector is added to the template's for worker 0.
+	// NodeSelector is added to the template's.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`

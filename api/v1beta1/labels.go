@@ -8,6 +8,8 @@ const (
 	LabelWorkerIndex = "tideline.io/worker-index"
 	// LabelPart holds PartCore or PartSurplus.
 	LabelPart = "tideline.io/part"
+	// LabelRole holds the role of a worker pod of spec.roles; others lack it.
+	LabelRole = "tideline.io/role"
 	// LabelAttempt names the attempt whose rendezvous a worker pod joins, as AttemptStatus.ID writes it.
 	LabelAttempt = "tideline.io/attempt"
 	// LabelTask holds the task of the job that a worker pod is of.

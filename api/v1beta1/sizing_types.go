@@ -60,7 +60,7 @@ const (
 
 // SizedResource is what became of one request of a container.
 type SizedResource struct {
-	// Role of the pod: master, which is worker 0 of a job or the first pod of a merge, or worker.
+	// Role of the pod: master, which is worker 0 of a job or the first pod of a merge, worker, or one of spec.roles.
 	// +kubebuilder:validation:MaxLength=16
 	Role string `json:"role"`
 	// Container by name.

@@ -34,7 +34,7 @@ func (r *Reconciler) apply(ctx context.Context, o jobstate.Observed, d training.
 
 func (r *Reconciler) deletePods(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	return inBatches(d.DeletePods, func(w podstate.Worker) *kube.Problem {
-		name := rendezvous.WorkerName(o.Job.Name, w.Index)
+		name := w.Name
 		if err := r.deleteChild(ctx, o, &corev1.Pod{}, name, w.UID, client.GracePeriodSeconds(w.GraceSeconds)); err != nil {
 			return kube.ProblemOf(err, "delete pod "+name)
 		}
@@ -56,7 +56,7 @@ func inBatches[T any](all []T, do func(T) *kube.Problem) *kube.Problem {
 // forceDeletePods removes pods from the API server whose kubelet does not answer.
 func (r *Reconciler) forceDeletePods(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	return inBatches(d.ForceDeletePods, func(w podstate.Worker) *kube.Problem {
-		name := rendezvous.WorkerName(o.Job.Name, w.Index)
+		name := w.Name
 		if err := r.deleteChild(ctx, o, &corev1.Pod{}, name, w.UID, client.GracePeriodSeconds(0)); err != nil {
 			return kube.ProblemOf(err, "delete pod "+name+" by force")
 		}
@@ -70,7 +70,7 @@ func (r *Reconciler) requestCheckpoint(ctx context.Context, o jobstate.Observed,
 	if d.RequestCheckpoint == nil {
 		return nil
 	}
-	name := rendezvous.WorkerName(o.Job.Name, 0)
+	name := rendezvous.WorkerName(o.Job, 0)
 	return kube.ProblemOf(r.applier.Apply(ctx, client.ObjectKeyFromObject(o.Job), map[string]any{
 		"apiVersion": "v1", "kind": "Pod",
 		"metadata": map[string]any{

@@ -44,7 +44,8 @@ func TestPodsAreDeletedWithTheGraceThatIsDecided(t *testing.T) {
 	}}}
 	job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr"}}
 	p := r.deletePods(t.Context(), jobstate.Observed{Job: job}, training.Decision{DeletePods: []podstate.Worker{
-		{Index: 1, UID: "u-1", GraceSeconds: 120, Phase: corev1.PodRunning}, {Index: 0, UID: "u-0"},
+		{Index: 1, Name: "ctr-worker-1", UID: "u-1", GraceSeconds: 120, Phase: corev1.PodRunning}, {Index: 0, Name: "ctr-worker-0",
+			UID: "u-0"},
 	}})
 	g.Expect(p).To(BeNil())
 	g.Expect(graces).To(Equal(map[string]int64{"ctr-worker-1": 120, "ctr-worker-0": 0}))

@@ -52,7 +52,7 @@ func (r *Reconciler) restoreOn(ctx context.Context, o jobstate.Observed, one tra
 		}
 	}
 	pod := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: o.Job.Namespace, Name: rendezvous.WorkerName(o.Job.Name, one.Index), UID: one.UID,
+		Namespace: o.Job.Namespace, Name: rendezvous.WorkerName(o.Job, one.Index), UID: one.UID,
 	}}
 	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	return kube.ProblemOf(r.applier.PatchMetadata(ctx, client.ObjectKeyFromObject(o.Job), pod, labels, annotations),

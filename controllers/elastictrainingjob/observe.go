@@ -139,6 +139,11 @@ func (r *Reconciler) readWorkers(
 		listed[pods.Items[i].UID] = true
 		if w, ok := jobstate.WorkerOf(&pods.Items[i]); ok {
 			w.Attempt = jobstate.AttemptOf(&job.Status, w.Index, w.UID, w.Attempt)
+			// A pod of another role than the worker of its index is of no attempt that goes on: it was made before the roles were
+			// changed, or by others.
+			if w.Misnamed = w.Name != rendezvous.WorkerName(job, w.Index); w.Misnamed {
+				w.Attempt = ""
+			}
 			workers = append(workers, w)
 		}
 	}

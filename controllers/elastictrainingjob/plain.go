@@ -22,7 +22,7 @@ import (
 
 // observeHosts reads the ConfigMap of a job that needs one.
 func (r *Reconciler) observeHosts(ctx context.Context, o *jobstate.Observed) error {
-	if rendezvous.UsesTorchrun(o.Job) {
+	if rendezvous.UsesTorchrun(&o.Job.Spec) {
 		return nil
 	}
 	m := &corev1.ConfigMap{}

@@ -209,7 +209,7 @@ func (t *trainings) begin(
 	ctx, stop := context.WithCancel(t.live) //nolint:gosec // leave calls stop
 	f.pod, f.stop = master.UID, stop
 	container := containers[rendezvous.TrainerIndex(containers)].Name
-	go t.follow(ctx, f, key.Namespace, rendezvous.WorkerName(job.Name, 0), container)
+	go t.follow(ctx, f, key.Namespace, rendezvous.WorkerName(job, 0), container)
 }
 
 // follow reads the log until it is told to end, and opens it again whenever it ends.

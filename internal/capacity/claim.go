@@ -37,9 +37,10 @@ type Standing struct {
 	Began time.Time
 	// Unread names what of the gang itself the model does not cover; empty for nothing.
 	Unread string
-	// Arriving is true while missing pods are about to be created. Expected returns the shapes of all that are missing.
+	// Arriving is true while missing pods are about to be created. Expected returns the shapes of all that are missing, and
+	// what [Gang.AnyOrder] is of them.
 	Arriving bool
-	Expected func() (common Shape, apart []Shape)
+	Expected func() (common Shape, apart []Shape, anyOrder bool)
 }
 
 // Waiter is a pod that waits for a node.
@@ -93,7 +94,7 @@ func (s *Standing) CompleteClaim(g *Gang) NoClaim {
 		return ClaimIncomplete
 	}
 	g.Workers, g.Since = missing, s.Began
-	g.Shape, g.Apart = s.Expected()
+	g.Shape, g.Apart, g.AnyOrder = s.Expected()
 	g.Pods = uidsOf(s.Waiting)
 	return ""
 }

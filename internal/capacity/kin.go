@@ -49,7 +49,8 @@ type Spread struct {
 // ownLabels differ between the pods of one gang, or from attempt to attempt, so the model does not follow selectors that name
 // them.
 var ownLabels = map[string]bool{
-	v1beta1.LabelWorkerIndex: true, v1beta1.LabelAttempt: true, v1beta1.LabelPart: true, v1beta1.LabelRun: true,
+	v1beta1.LabelWorkerIndex: true, v1beta1.LabelAttempt: true, v1beta1.LabelPart: true, v1beta1.LabelRole: true,
+	v1beta1.LabelRun:        true,
 	"volcano.sh/task-index": true, "apps.kubernetes.io/pod-index": true, "batch.kubernetes.io/job-completion-index": true,
 	"statefulset.kubernetes.io/pod-name": true, "training.kubeflow.org/replica-index": true,
 }

@@ -80,6 +80,9 @@ func hashChecked(s *jobstate.State) string {
 		s.Spec.Template, s.Spec.Master, s.Spec.Checkpoint.GraceSeconds, s.Spec.Elasticity.Shrink.MinRunSeconds,
 		s.Spec.Framework.NprocPerNode, tier.Name,
 	}
+	if len(s.Spec.Roles) > 0 { // Jobs without have the hash that they had before there were roles.
+		parts = append(parts, s.Spec.Roles)
+	}
 	for i := range s.Claims.All {
 		parts = append(parts, s.Claims.All[i].Asked)
 	}

@@ -127,3 +127,13 @@ func TestRunningJobOutlivesItsChanges(t *testing.T) {
 	g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("absent"))
 	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "it does not stop for what waits for its next attempt")
 }
+
+// Who upgrades has jobs that are stopped, with the hash that the release before wrote: they must still be what was checked.
+func TestJobsWithoutRolesHaveTheHashOfTheReleaseBefore(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 2).trains()
+	g.Expect(w.status().Attempt.Checked).To(Equal("a00bc46e64056175"))
+	w = newSimulator(t, 3, 3)
+	w.o.Job.Spec.Roles = []v1beta1.JobRole{{Name: "evaluator", Replicas: 1}}
+	g.Expect(w.trains().status().Attempt.Checked).NotTo(Equal("a00bc46e64056175"), "roles are checked too")
+}

@@ -119,7 +119,7 @@ func (g *grower) stepOf(joining int32) *growth.Step {
 		Training: training, Joining: joining, Shortfall: 1 - growth.CurveOf(g.Spec, g.Status).ShareOf(training, joining),
 		Outage: g.Growth().OutageTime(), Stay: g.Stay,
 		Idle: g.Growth().RoomIdle(), First: g.Growth().LastStep().IsZero(),
-		Devices: trainingpod.GPUs(g.Job, 1) + g.Claims.Count().Devices,
+		Devices: trainingpod.GPUs(g.Job, trainingpod.Ordinary) + g.Claims.Count().Devices,
 	}
 }
 

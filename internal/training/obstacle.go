@@ -21,7 +21,7 @@ func (p *planner) findObstacle() (found bool) {
 		p.requeueAfter(until.Sub(p.Now)) // The approval may run out while another obstacle still holds the job.
 	}
 	for _, check := range []func(*jobstate.State) *jobstate.Obstacle{
-		invalidSpec, managedByKueue, limitExceeded, beforeBeginning(unknownTier), beforeBeginning(tierNotAllowed),
+		invalidSpec, managedByKueue, limitExceeded, rolesWrong, beforeBeginning(unknownTier), beforeBeginning(tierNotAllowed),
 		unlessOutlived(qosNotMet), unlessOutlived(protectedTooLong), unlessOutlived(graceTooLong), unknownAccelerator,
 		uncountableRequests, claimMissing, dataNotFound, unlessOutlived(devicesNotCounted), beforeBeginning(awaitingApproval),
 		volcanoMissing, profileNotReady, queueRefuses,
@@ -41,6 +41,19 @@ func invalidSpec(s *jobstate.State) *jobstate.Obstacle {
 	return &jobstate.Obstacle{Reason: v1beta1.ReasonInvalidSpec, Message: s.Invalid, Stalled: true}
 }
 
+// rolesWrong refuses roles that contradict each other, the range of the job or its framework.
+func rolesWrong(s *jobstate.State) *jobstate.Obstacle {
+	found := trainingpod.CheckRoles(s.Spec, s.Config.Accelerators)
+	if len(found) == 0 {
+		return nil
+	}
+	return &jobstate.Obstacle{
+		Reason:  v1beta1.ReasonInvalidSpec,
+		Message: trainingpod.DescribeErrors(found) + ". Correct it, in a job that has begun while spec.suspend is true.",
+		Stalled: true,
+	}
+}
+
 // kueueQueueLabel is how jobs are labelled for Kueue (sigs.k8s.io/kueue, pkg/controller/constants).
 const kueueQueueLabel = "kueue.x-k8s.io/queue-name"
 
@@ -54,8 +67,7 @@ func managedByKueue(s *jobstate.State) *jobstate.Obstacle {
 	return &jobstate.Obstacle{
 		Reason: v1beta1.ReasonManagedByKueue,
 		Message: fmt.Sprintf("Label %s (%s) asks Kueue to admit the job, but Kueue does not know ElasticTrainingJobs. "+
-			"Remove the label, "+
-			"and Volcano schedules the job.", kueueQueueLabel, queue),
+			"Remove the label, and Volcano schedules the job.", kueueQueueLabel, queue),
 		Stalled: true,
 	}
 }
@@ -206,6 +218,7 @@ func uncountableRequests(s *jobstate.State) *jobstate.Obstacle {
 	}{
 		{"A worker", trainingpod.PodRequests(&s.Spec.Template.Spec)},
 		{"Worker 0", trainingpod.CoreRequests(s.Job, 1)},
+		{"A worker of a role", trainingpod.RoleRequests(s.Job)},
 		{"The core", trainingpod.CoreRequests(s.Job, s.Spec.MinReplicas)},
 	} {
 		if name, q, found := trainingpod.FindUncountable(ask.requests); found {

@@ -35,7 +35,7 @@ func planPages(p *planner) {
 
 // tellWorkers keeps the ConfigMap of host names, and the key pair, of workers that do not use torchrun.
 func (p *planner) tellWorkers() {
-	if rendezvous.UsesTorchrun(p.Job) {
+	if rendezvous.UsesTorchrun(p.Spec) {
 		return // Its agents find each other by their rendezvous.
 	}
 	p.d.CreateSSHKeys = p.Spec.Framework.SSH == v1beta1.SSHKeyPair && len(p.d.CreateWorkers) > 0

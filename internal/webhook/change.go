@@ -76,7 +76,7 @@ func changesJob(before, job *v1beta1.ElasticTrainingJob) bool {
 		return v1beta1.ElasticTrainingJobSpec{
 			MinReplicas: s.MinReplicas, MaxReplicas: s.MaxReplicas, Template: s.Template, Tier: s.Tier, Owner: s.Owner,
 			Submitter: s.Submitter, Elasticity: s.Elasticity, Checkpoint: s.Checkpoint, Master: s.Master, Accelerator: s.Accelerator,
-			DataSets: s.DataSets,
+			DataSets: s.DataSets, Roles: s.Roles, Framework: v1beta1.Framework{Type: s.Framework.Type},
 		}
 	}
 	return !equality.Semantic.DeepEqual(judged(&before.Spec), judged(&job.Spec))

@@ -104,9 +104,10 @@ func refuseJob(job *v1beta1.ElasticTrainingJob, conditions []metav1.Condition, r
 		}
 	}
 	d.Refused = append(d.Refused, trainingpod.CheckJobGrace(spec, rules.Config.Limits)...)
-	d.Refused = append(d.Refused, trainingpod.CheckWeight(&spec.Template)...)
+	d.Refused = append(d.Refused, trainingpod.CheckWeight(&spec.Template, spec.Roles...)...)
 	d.Refused = append(d.Refused, trainingpod.CheckDevices(&spec.Template)...)
 	d.Refused = append(d.Refused, trainingpod.CheckData(spec)...)
+	d.Refused = append(d.Refused, trainingpod.CheckRoles(spec, rules.Config.Accelerators)...)
 	d.checkData(job, rules)
 	claimed := rules.countClaims(&spec.Template.Spec)
 	if len(spec.Template.Spec.Containers) > 0 {
@@ -174,8 +175,7 @@ func (d *Decision) limitTierAndSize(
 			"is not a tier of the operator's configuration, which has %s: use one of these", cfg.Tiers.JoinedNames()))
 	case !fine:
 		d.refuse(at, tier, fmt.Sprintf("profile %s does not allow this tier; it allows %s: use one of these, or ask an "+
-			"administrator to "+
-			"allow it", rules.Profile.Name, cfg.Tiers.NamesOpenTo(rules.Profile, owner)))
+			"administrator to allow it", rules.Profile.Name, cfg.Tiers.NamesOpenTo(rules.Profile, owner)))
 	}
 	if most := cfg.Limits.MaxWorkersPerJob; replicas > most {
 		d.refuse(field.NewPath("spec", "maxReplicas"), replicas, fmt.Sprintf(
@@ -246,8 +246,7 @@ func (d *Decision) checkPool(name string, rules Rules) {
 			strings.Join(pools.Pools, ", ")+": use one of these")
 	case !config.ProfileAllowsPool(rules.Profile, name):
 		d.refuse(at, name, fmt.Sprintf("profile %s does not allow this pool; it allows %s: use one of these, or ask an "+
-			"administrator to "+
-			"allow it", rules.Profile.Name, strings.Join(rules.Profile.Spec.Merges.Pools, ", ")))
+			"administrator to allow it", rules.Profile.Name, strings.Join(rules.Profile.Spec.Merges.Pools, ", ")))
 	}
 }
 
@@ -360,7 +359,6 @@ func (d *Decision) claimSecret(store *v1beta1.ModelStore, by Creation) {
 		}},
 		Refusal: field.Forbidden(field.NewPath("spec", "store", "s3", "credentialsRef", "name"), fmt.Sprintf(
 			"to use Secret %q, a user needs the right to get it in namespace %s, which %q does not have: name a Secret that you "+
-				"may read, "+
-				"or ask an administrator for the right", name, by.Job.Namespace, by.User)),
+				"may read, or ask an administrator for the right", name, by.Job.Namespace, by.User)),
 	})
 }

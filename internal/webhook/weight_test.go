@@ -23,14 +23,18 @@ func TestTemplatesWithoutEndAreRefused(t *testing.T) {
 		}
 	}
 	refusal := ContainElement(MatchError(MatchRegexp(
-		`^spec\.template: Invalid value: \d+: takes so many bytes of memory, and must take at most 131072, because the ` +
-			`operator keeps the templates of all jobs: move long texts into the image or a ConfigMap$`)))
+		`^spec\.template: Invalid value: \d+: takes so many bytes of memory, roles included, and must take at most 131072, ` +
+			`because the operator keeps the templates of all jobs: move long texts into the image or a ConfigMap$`)))
 	fill(120 << 10)
 	g.Expect(refuseJob(job, nil, rules)).NotTo(refusal)
 	g.Expect(refuseMerge(merge, nil, rules)).NotTo(refusal)
 	fill(128 << 10)
 	g.Expect(refuseJob(job, nil, rules)).To(refusal)
 	g.Expect(refuseMerge(merge, nil, rules)).To(refusal)
+	fill(100 << 10)
+	g.Expect(refuseJob(job, nil, rules)).NotTo(refusal)
+	job.Spec.Roles = []v1beta1.JobRole{{Name: "ps", Args: []string{strings.Repeat("x", 30<<10)}}}
+	g.Expect(refuseJob(job, nil, rules)).To(refusal, "roles are kept too")
 	after := job.DeepCopy()
 	after.Spec.MaxReplicas = 2
 	g.Expect(DecideChange(job, after, Creation{}, rules).Refused).NotTo(refusal)

@@ -44,6 +44,9 @@ var company = map[string]map[string]any{
 	"submitter":                         {"username": "ada"},
 	"accelerator":                       {"models": []any{acceleratorModel}},
 	"master.resources.claims[]":         {"name": "none"},
+	"roles[].resources.claims[]":        {"name": "none"},
+	"roles[].env[]":                     {"name": "STEPS"},
+	"roles[]":                           {"name": "ps"},
 	"pages[]":                           {"name": "board", "port": 6006},
 	"dataSets[]":                        {"name": "clicks", "version": "1"},
 }
@@ -67,6 +70,12 @@ var chosen = map[string][]any{
 	},
 	"master.resources.requests{}":    {map[string]any{"cpu": "1m"}, map[string]any{"memory": "8Ei"}, map[string]any{"cpu": "many"}},
 	"master.resources.claims[].name": {"none", ""}, "master.resources.claims[].request": {"none", ""},
+	"roles[].nodeSelector{}": {map[string]any{"kubernetes.io/os": "none"}, map[string]any{"no label": "x"}},
+	"roles[].resources.limits{}": {
+		map[string]any{"nvidia.com/gpu": 2}, map[string]any{"nvidia.com/gpu": 4096}, map[string]any{"cpu": -1},
+	},
+	"roles[].resources.requests{}":    {map[string]any{"cpu": "1m"}, map[string]any{"memory": "8Ei"}, map[string]any{"cpu": "many"}},
+	"roles[].resources.claims[].name": {"none", ""}, "roles[].resources.claims[].request": {"none", ""},
 	"template.metadata.labels":                    {map[string]any{"team": "ads"}, map[string]any{"no label": "x"}},
 	"template.spec.terminationGracePeriodSeconds": {0, -1, 86400, 86401},
 	"template.spec.hostNetwork":                   {true, false},

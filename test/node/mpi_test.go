@@ -16,7 +16,7 @@ import (
 )
 
 var _ = Describe("Open MPI on a real node", func() {
-	It("runs a command on all workers, over ssh", func(ctx SpecContext) {
+	It("is launched by a role of its own, and runs a command on all workers over ssh", func(ctx SpecContext) {
 		s := shared.World.NewScenario(GinkgoT(), "mpi")
 		rights, err := testutil.Manifests(ctx, "components/ssh-keys/role.yaml")
 		Expect(err).NotTo(HaveOccurred())
@@ -33,9 +33,11 @@ var _ = Describe("Open MPI on a real node", func() {
 			pods, err := s.Pods("mpi")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(pods).NotTo(BeEmpty())
+			g.Expect(pods[0].Name).To(Equal("mpi-launcher-0"))
 			said, err := machine.Logs(&pods[0], "trainer")
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(said).To(ContainElements("mpi-worker-0", "mpi-worker-1", "mpi-worker-2"))
+			g.Expect(said).To(ContainElements("mpi-worker-1", "mpi-worker-2", "mpi-worker-3"))
+			g.Expect(said).NotTo(ContainElement("mpi-launcher-0"), "it trains nothing")
 		}).WithTimeout(2 * time.Minute).Should(Succeed())
 		Eventually(s.Fetch("mpi")).Should(HaveField("Status.Phase", v1beta1.PhaseSucceeded))
 	})

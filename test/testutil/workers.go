@@ -81,7 +81,7 @@ func (w *workers) UIDs(job string) map[int]types.UID {
 // Worker reads worker i's pod.
 func (w *workers) Worker(job string, i int) *corev1.Pod {
 	w.t.Helper()
-	return get(&w.admin, &corev1.Pod{}, WorkerName(job, i))
+	return get(&w.admin, &corev1.Pod{}, w.pod(job, i).Name)
 }
 
 // DeleteWorker deletes worker i's pod, as a user does.
@@ -123,8 +123,18 @@ func (w *workers) Release(job string, i int) {
 	w.Patch(w.pod(job, i), `{"metadata":{"finalizers":null}}`)
 }
 
+// pod names worker i's pod: by its label where a job has roles, which are part of its pods' names.
 func (w *workers) pod(job string, i int) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: WorkerName(job, i)}}
+	w.t.Helper()
+	name := WorkerName(job, i)
+	pods, err := w.Pods(job)
+	w.must(err, "list the pods of "+job)
+	for p := range pods {
+		if pods[p].Labels[v1beta1.LabelRole] != "" && indexOf(&pods[p]) == i {
+			name = pods[p].Name
+		}
+	}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
 }
 
 // Succeed ends worker i with exit code 0.

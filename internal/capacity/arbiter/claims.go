@@ -120,14 +120,16 @@ func (r *roll) gated() (count int32) {
 	return count
 }
 
-// hasMaster is true for a PodGroup whose worker 0 is bound.
-func (m *mirror) hasMaster(group types.NamespacedName) bool {
-	for _, p := range m.rollOf(group).pods {
-		if _, index, ok := m.workerOf(p); ok && index == 0 && p.standing == standsBound {
-			return true
+// placedOf are the indices of a training's workers that are bound, or have completed.
+func (m *mirror) placedOf(group types.NamespacedName, job *v1beta1.ElasticTrainingJob) map[int32]bool {
+	r := m.rollOf(group)
+	placed := m.completedOf(r, job)
+	for _, p := range r.pods {
+		if _, index, ok := m.workerOf(p); ok && p.standing == standsBound {
+			placed[index] = true
 		}
 	}
-	return false
+	return placed
 }
 
 // hasEnded is true for a pod that will not run again.
@@ -270,8 +272,8 @@ func (c *collector) claimOurs(key types.NamespacedName, queue string, job *v1bet
 	c.submit(ask, &capacity.Standing{
 		MinMember: st.Attempt.MinReplicas, Placed: st.Attempt.MinReplicas - missing, Waiting: c.waitersOf(r), Gated: r.gated(),
 		Hindered: isHindered(job), Began: st.Attempt.StartTime.Time, Arriving: c.isArriving(job),
-		Expected: func() (capacity.Shape, []capacity.Shape) {
-			return c.shapesOf(job, ask.Model, missing, !c.hasMaster(key))
+		Expected: func() (capacity.Shape, []capacity.Shape, bool) {
+			return c.shapesOf(job, ask.Model, missing, c.placedOf(key, job))
 		},
 	})
 }
@@ -309,8 +311,19 @@ func (in *inputs) askForCeilings(model *capacity.Model, judged verdicts) {
 	}
 }
 
-// completedCore counts the core workers that have completed: by their pods, and by the status for pods that are gone.
+// completedCore counts the core workers that have completed.
 func (m *mirror) completedCore(r *roll, job *v1beta1.ElasticTrainingJob) int32 {
+	count := int32(0)
+	for index := range m.completedOf(r, job) {
+		if index < job.Status.Attempt.MinReplicas {
+			count++
+		}
+	}
+	return count
+}
+
+// completedOf are the indices of the workers that have completed: by their pods, and by the status for pods that are gone.
+func (m *mirror) completedOf(r *roll, job *v1beta1.ElasticTrainingJob) map[int32]bool {
 	finished := map[int32]bool{}
 	if r.completed > 0 {
 		for _, p := range r.pods {
@@ -324,13 +337,7 @@ func (m *mirror) completedCore(r *roll, job *v1beta1.ElasticTrainingJob) int32 {
 			finished[member.Index] = true
 		}
 	}
-	count := int32(0)
-	for index := range finished {
-		if index < job.Status.Attempt.MinReplicas {
-			count++
-		}
-	}
-	return count
+	return finished
 }
 
 // submit adds the gang to the docket of its queue if it claims room. The wait of a gang that claimed nothing for a while begins

@@ -175,7 +175,7 @@ func (c *collector) variantsOf(job *v1beta1.ElasticTrainingJob, queue string) []
 			Job: types.NamespacedName{Namespace: job.Namespace, Name: job.Name}, Queue: queue, Tier: tier.Priority, TierName: tier.Name,
 			Created: c.now, Workers: job.Spec.MinReplicas, Model: model,
 		}
-		g.Shape, g.Apart = c.shapesOf(job, model, g.Workers, true)
+		g.Shape, g.Apart, g.AnyOrder = c.shapesOf(job, model, g.Workers, nil)
 		g.Unserved = job.Spec.NetworkTopology != nil
 		if highest, hard := job.Spec.NetworkTopology.HighestTier(); hard {
 			g.Within = &highest

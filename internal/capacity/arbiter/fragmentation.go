@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // mixAge is how long after its creation an ended job still counts in the mix.
@@ -55,7 +56,7 @@ func (c *collector) referenceMix() []capacity.Drawn {
 		if job.Status.Attempt != nil {
 			model = job.Status.Attempt.Model
 		}
-		draw(job.Spec.MinReplicas, c.shapeOf(job, model, 1))
+		draw(job.Spec.MinReplicas-job.Spec.RoleMembers(), c.shapeOf(job, model, trainingpod.Ordinary)) // Those have the accelerators.
 	}
 	for _, job := range c.merges {
 		draw(job.Spec.MinReplicas, c.mergeShape(job, 1))

@@ -9,6 +9,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/training/growth"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // judgeGrowers writes into verdicts how far jobs may grow, and since when they could. After a restart of the operator they wait
@@ -52,7 +53,7 @@ func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1bet
 			ask.Workers-- // It is not replaced in this attempt.
 		}
 	}
-	ask.Shape = c.shapeOf(job, st.Attempt.Model, 1)
+	ask.Shape = c.shapeOf(job, st.Attempt.Model, trainingpod.Ordinary)
 	curve := growth.CurveOf(&job.Spec, st)
 	c.in.growers = append(c.in.growers, capacity.Grower{
 		Gang: *ask, Placed: placed, Step: job.Spec.Elasticity.Step,

@@ -37,6 +37,11 @@ func TestWhoIsToldHowFarItMayGrow(t *testing.T) {
 			job.Spec.MaxReplicas = 5
 			job.Status.Members = []v1beta1.Member{{Index: 1}, {Index: 3, State: v1beta1.MemberCompleted}}
 		}, &capacity.Verdict{}},
+		"of a job whose second worker is no worker of its kind": {func(job *v1beta1.ElasticTrainingJob) {
+			grows(v1beta1.GrowthOnlyIfFits, 1)(job)
+			elsewhere := v1beta1.Master{NodeSelector: map[string]string{"kind": "cpu"}}
+			job.Spec.Roles = []v1beta1.JobRole{{Name: "ps", Replicas: 1, Master: elsewhere}}
+		}, &capacity.Verdict{SurplusLimit: 6, RoomSince: now}},
 		"not judged": {func(job *v1beta1.ElasticTrainingJob) {
 			beyondModel(&job.Spec.Template.Spec)
 			grows(v1beta1.GrowthOnlyIfPays, 1)(job)

@@ -91,8 +91,9 @@ type knownPod struct {
 	node     string
 	ended    bool
 	standing standing
-	// owner controls the pod. index is that of a worker, if its name is one's.
+	// owner controls the pod. role and index are those of a worker, if its name is one's.
 	owner    controller
+	role     string
 	index    int32
 	isWorker bool
 	// thousandths are of the accelerators that it asks for, without those that it claims. saved is when it last saved a checkpoint,
@@ -306,7 +307,7 @@ func (m *mirror) readPodSpec(key types.NamespacedName, p *corev1.Pod) *knownPod 
 	}
 	if owner := metav1.GetControllerOf(p); owner != nil {
 		is.owner = controller{types.NamespacedName{Namespace: p.Namespace, Name: owner.Name}, owner.UID}
-		is.index, is.isWorker = rendezvous.WorkerIndex(owner.Name, p.Name)
+		is.role, is.index, is.isWorker = rendezvous.ReadName(owner.Name, p.Name)
 	}
 	return is
 }

@@ -60,7 +60,7 @@ func (t *teams) askedCore(key types.NamespacedName) *capacity.Gang {
 	job := t.c.jobs[key]
 	g := t.c.gangOf(key, job.Status.Queue, job)
 	g.Workers = job.Status.Attempt.MinReplicas
-	g.Shape, g.Apart = t.c.shapesOf(job, g.Model, g.Workers, true)
+	g.Shape, g.Apart, g.AnyOrder = t.c.shapesOf(job, g.Model, g.Workers, nil)
 	g.Others = t.c.otherModels(key, job, g.Workers)
 	return g
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // repackInterval is how often free room in pieces is measured, and moves are sought: both visit all nodes.
@@ -97,7 +98,7 @@ func (c *collector) movable(moved map[string]bool) func(types.NamespacedName) *c
 		if moved != nil && (!moved[job.Status.Queue] || job.Spec.Elasticity.Shrink.Initiator == v1beta1.ShrinkByScheduler) {
 			return nil
 		}
-		shape := c.shapeOf(job, job.Status.Attempt.Model, 1)
+		shape := c.shapeOf(job, job.Status.Attempt.Model, trainingpod.Ordinary)
 		return &shape
 	}
 }

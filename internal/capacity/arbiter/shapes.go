@@ -14,6 +14,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 // gangOf is a gang of the job without its size and shapes.
@@ -33,7 +34,7 @@ func (c *collector) gangOf(key types.NamespacedName, queue string, job *v1beta1.
 func (c *collector) stoppedCore(key types.NamespacedName, job *v1beta1.ElasticTrainingJob) *capacity.Gang {
 	ask := c.gangOf(key, job.Status.Queue, job)
 	ask.Workers = job.Spec.MinReplicas
-	ask.Shape, ask.Apart = c.shapesOf(job, ask.Model, ask.Workers, true)
+	ask.Shape, ask.Apart, ask.AnyOrder = c.shapesOf(job, ask.Model, ask.Workers, nil)
 	ask.Others = c.otherModels(key, job, ask.Workers)
 	return ask
 }
@@ -49,31 +50,33 @@ func (c *collector) otherModels(key types.NamespacedName, job *v1beta1.ElasticTr
 	for _, model := range job.Spec.Accelerator.Models {
 		if model != own {
 			other := capacity.Variant{Model: model}
-			other.Shape, other.Apart = c.shapesOf(job, model, missing, !c.hasMaster(key))
+			other.Shape, other.Apart, _ = c.shapesOf(job, model, missing, c.placedOf(key, job))
 			all = append(all, other)
 		}
 	}
 	return all
 }
 
-// shapesOf returns the shape of waiting workers, and that of worker 0 if it differs and waits too.
+// shapesOf returns the shape of waiting workers, and those of workers that may differ and wait too. anyOrder is true if not
+// all of those come first. placed has the indices of workers that do not wait.
 func (c *collector) shapesOf(
-	job *v1beta1.ElasticTrainingJob, model string, waiting int32, masterWaits bool,
-) (common capacity.Shape, apart []capacity.Shape) {
-	// With a host port worker 0 has a shape of its own too: it alone takes the port of the rendezvous.
-	if !masterWaits || !trainingpod.OwnMaster(job) && !trainingpod.TakesHostPort(job) {
-		return c.shapeOf(job, model, 1), nil
+	job *v1beta1.ElasticTrainingJob, model string, waiting int32, placed map[int32]bool,
+) (common capacity.Shape, apart []capacity.Shape, anyOrder bool) {
+	members := trainingpod.ApartMembers(job)
+	for _, i := range members {
+		if !placed[i] && len(apart) < int(waiting) {
+			apart = append(apart, c.shapeOf(job, model, i))
+		}
 	}
-	first := c.shapeOf(job, model, 0)
-	if waiting == 1 {
-		return first, nil
+	if len(apart) == int(waiting) { // The last of them stands for those that are none.
+		return apart[len(apart)-1], apart[:len(apart)-1], false
 	}
-	return c.shapeOf(job, model, 1), []capacity.Shape{first}
+	return c.shapeOf(job, model, trainingpod.Ordinary), apart, len(apart) > 0 && members[0] > 0 && !placed[0]
 }
 
 // shapeOf is the shape of a worker that has yet to be created.
 func (c *collector) shapeOf(job *v1beta1.ElasticTrainingJob, model string, i int32) capacity.Shape {
-	return c.shapes.shapeOf(job, shapeKey{model: model, master: i == 0}, func() capacity.Shape {
+	return c.shapes.shapeOf(job, shapeKey{model: model, role: trainingpod.RoleOf(&job.Spec, i)}, func() capacity.Shape {
 		spec := trainingpod.WorkerSpec(job, c.arbiter.config.Accelerators, model, i)
 		return c.admittedShape(metav1.ObjectMeta{
 			Namespace: job.Namespace, Labels: trainingpod.LookOf(job), Annotations: job.Spec.Template.Annotations,
@@ -97,10 +100,10 @@ type jobShapes struct {
 	shapes  map[shapeKey]capacity.Shape
 }
 
-// shapeKey names a shape of a job: all workers but worker 0 are alike.
+// shapeKey names a shape of a job: workers of one role are alike.
 type shapeKey struct {
-	model  string
-	master bool
+	model string
+	role  sizing.Role
 }
 
 // shapeOf is a shape of the job, computed if it is not known.
@@ -129,20 +132,12 @@ func (s *shapeCache) shapesOf(job *v1beta1.ElasticTrainingJob) *jobShapes {
 
 // isUnmodelled is true if a worker of the job asks for something that the model does not cover.
 func (c *collector) isUnmodelled(job *v1beta1.ElasticTrainingJob, model string) bool {
-	if beyond, known := c.shapes.isUnmodelled(job, model); known {
-		return beyond
+	for _, i := range append(trainingpod.ApartMembers(job), 0, trainingpod.Ordinary) {
+		if c.shapeOf(job, model, i).Unmodelled != "" {
+			return true
+		}
 	}
-	return c.shapeOf(job, model, 0).Unmodelled+c.shapeOf(job, model, 1).Unmodelled != ""
-}
-
-// isUnmodelled is what the known shapes of the job say; known is false if one of them is not.
-func (s *shapeCache) isUnmodelled(job *v1beta1.ElasticTrainingJob, model string) (beyond, known bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	of := s.shapesOf(job)
-	master, masterKnown := of.shapes[shapeKey{model: model, master: true}]
-	other, otherKnown := of.shapes[shapeKey{model: model}]
-	return master.Unmodelled+other.Unmodelled != "", masterKnown && otherKnown
+	return false
 }
 
 // shapedAlike is true if two states of a job give its workers the same shapes. Most changes of a status do.

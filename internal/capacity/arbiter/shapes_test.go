@@ -1,12 +1,14 @@
 package arbiter
 
 import (
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
@@ -69,6 +71,86 @@ func TestMasterIsJudgedByItsOwnShape(t *testing.T) {
 		g.Expect(answer.Fits).To(Equal(want.Fits), "%d bound", bound)
 		g.Expect(answer.Largest).To(Equal(want.Largest), "%d bound", bound)
 	}
+}
+
+func TestRolesAreJudgedByTheirOwnShapes(t *testing.T) {
+	six := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("6")}
+	own := v1beta1.Master{Resources: &corev1.ResourceRequirements{Limits: six, Requests: six}}
+	elsewhere := v1beta1.Master{NodeSelector: map[string]string{"kind": "cpu"}}
+	for name, c := range map[string]struct {
+		role    v1beta1.JobRole
+		fits    bool
+		largest int32
+	}{
+		"of the eight GPUs each takes one": {v1beta1.JobRole{Name: "ps", Replicas: 2}, true, 8},
+		"one asks for six":                 {v1beta1.JobRole{Name: "ps", Replicas: 1, Master: own}, true, 3},
+		"two ask for six each":             {v1beta1.JobRole{Name: "ps", Replicas: 2, Master: own}, false, 0},
+		"one that leads asks for six":      {v1beta1.JobRole{Name: "ps", Replicas: 1, Lead: true, Master: own}, true, 3},
+		"one asks for a node not there":    {v1beta1.JobRole{Name: "ps", Replicas: 1, Master: elsewhere}, false, 0},
+	} {
+		for _, bare := range []bool{false, true} { // pods that wait, and pods that have yet to be created
+			t.Run(name, func(t *testing.T) {
+				g := NewWithT(t)
+				s := newFixture(t)
+				job := s.job("ctr", 3, 0)
+				job.Spec.Roles, job.Spec.MinReplicas, job.Status.Attempt.MinReplicas = []v1beta1.JobRole{c.role}, 3, 3
+				if bare {
+					s.objects = slices.DeleteFunc(s.objects,
+						func(o client.Object) bool { return o.GetName() == "ctr" && o != client.Object(job) })
+					s.bare, job.Status.Attempt.StartTime = map[string]bool{"ctr": true}, metav1.NewTime(now)
+				}
+				v := s.judge()
+				g.Expect(v.Waiting).To(Equal(int32(1)), "it claims room")
+				g.Expect(v.Answer.Fits).To(Equal(c.fits))
+				if c.fits {
+					g.Expect(v.Answer.Largest).To(Equal(c.largest))
+				}
+			})
+		}
+	}
+}
+
+// Volcano places worker 0 before the servers, though it is like the others.
+func TestRolesMayBePlacedAfterAWorker(t *testing.T) {
+	for name, c := range map[string]struct {
+		lead     bool
+		placed   map[int32]bool
+		anyOrder bool
+	}{
+		"worker 0 before the servers": {false, nil, true},
+		"worker 0 has its place":      {false, map[int32]bool{0: true}, false},
+		"one leads":                   {true, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newFixture(t)
+			job := s.job("ctr", 4, 0)
+			job.Spec.Roles = []v1beta1.JobRole{{Name: "ps", Replicas: 1, Lead: c.lead}}
+			a := s.arbiter()
+			m, done, err := a.mirrored(t.Context())
+			g.Expect(err).NotTo(HaveOccurred())
+			defer done()
+			_, apart, anyOrder := a.newCollector(m, now).shapesOf(job, "", 3, c.placed)
+			g.Expect(apart).To(HaveLen(1))
+			g.Expect(anyOrder).To(Equal(c.anyOrder))
+		})
+	}
+}
+
+// An evaluator that has ended waits for nothing: what is missing is the worker that was lost.
+func TestCompletedRolesClaimNoRoom(t *testing.T) {
+	g := NewWithT(t)
+	s := newFixture(t)
+	job := s.job("ctr", 3, 0)
+	elsewhere := v1beta1.Master{NodeSelector: map[string]string{"kind": "cpu"}}
+	job.Spec.Roles = []v1beta1.JobRole{{Name: "evaluator", Replicas: 1, Master: elsewhere}}
+	job.Spec.MinReplicas, job.Status.Attempt.MinReplicas = 3, 3
+	job.Status.Members = []v1beta1.Member{{Index: 0, UID: "u"}, {Index: 1, State: v1beta1.MemberCompleted}}
+	s.bind(job, 1)
+	s.bare, job.Status.Attempt.StartTime = map[string]bool{"ctr": true}, metav1.NewTime(now)
+	v := s.judge()
+	g.Expect(v.Waiting).To(Equal(int32(1)), "it claims room")
+	g.Expect(v.Answer.Fits).To(BeTrue(), "for a worker, of which the node has room for seven")
 }
 
 func TestLostMasterWaitsAlone(t *testing.T) {

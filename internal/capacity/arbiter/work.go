@@ -12,10 +12,15 @@ import (
 
 // crew is the workers of a training that run.
 type crew struct {
-	// master is worker 0, and other one of the others, which are alike.
-	master, other *knownPod
-	// others are how many run beside worker 0.
-	others int64
+	// master is worker 0, and others those beside it by their roles, in each of which they are alike.
+	master *knownPod
+	others map[string]alike
+}
+
+// alike are so many pods that are like one.
+type alike struct {
+	one   *knownPod
+	count int64
 }
 
 // join counts a worker that runs.
@@ -25,7 +30,10 @@ func (c *crew) join(p *knownPod) {
 	case p.index == 0:
 		c.master = p
 	default:
-		c.other, c.others = p, c.others+1
+		if c.others == nil {
+			c.others = map[string]alike{}
+		}
+		c.others[p.role] = alike{p, c.others[p.role].count + 1}
 	}
 }
 
@@ -40,12 +48,16 @@ func (c *collector) workAtStake(ctx context.Context, job *v1beta1.ElasticTrainin
 	if since == nil {
 		return 0
 	}
-	devices := c.thousandthsOf(ctx, of.master) + of.others*c.thousandthsOf(ctx, of.other)
+	devices, workers := c.thousandthsOf(ctx, of.master), int64(0)
+	if of.master != nil {
+		workers = 1
+	}
+	for _, others := range of.others {
+		devices += others.count * c.thousandthsOf(ctx, others.one)
+		workers += others.count
+	}
 	if devices == 0 {
-		devices = 1000 * of.others
-		if of.master != nil {
-			devices += 1000
-		}
+		devices = 1000 * workers
 	}
 	return int64(math.Round(float64(devices) / 1000 * max(0, c.now.Sub(since.Time).Seconds())))
 }

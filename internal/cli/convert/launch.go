@@ -261,7 +261,7 @@ func (d *draft) wordsOf(where string, container *corev1.Container, w wording) {
 		}
 		if w.hosts != nil && w.hosts.MatchString(word) {
 			d.note(path, word, fmt.Sprintf("the host names are %s.%s and so on%s",
-				rendezvous.WorkerName(d.out.Name, 0), rendezvous.ServiceName(d.out.Name), w.newHosts), w.nameWhat)
+				rendezvous.WorkerName(d.out, 0), rendezvous.ServiceName(d.out.Name), w.newHosts), w.nameWhat)
 		}
 	}
 	for i, word := range container.Command {

@@ -176,7 +176,7 @@ func (c *volcanoJob) volcanoEnv() {
 		}
 		c.note(path, c.arguments(pluginSvc), fmt.Sprintf("workers are %s.%s and so on, in /etc/volcano/hosts; "+
 			"there is no other file of the task's name beside master.host and worker.host",
-			rendezvous.WorkerName(c.in.Name, 0), rendezvous.ServiceName(c.in.Name)),
+			rendezvous.WorkerName(c.out, 0), rendezvous.ServiceName(c.in.Name)),
 			"name hosts so where the script does, or let it read the file")
 	}
 	spec := &c.out.Spec.Template.Spec
@@ -194,7 +194,7 @@ func (c *volcanoJob) hostVars() []corev1.EnvVar {
 	for _, t := range c.tasks() {
 		names := make([]string, t.Replicas)
 		for i := range names {
-			names[i] = rendezvous.ShortHost(c.in.Name, next)
+			names[i] = rendezvous.ShortHost(c.out, next)
 			next++
 		}
 		key := strings.ToUpper(strings.ReplaceAll(t.Name, "-", "_"))

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
@@ -177,7 +179,8 @@ func clusterLogs(connection *cli.Connection, r *request) (openLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return logsOf(config, r.namespace, rendezvous.WorkerName(r.name, 0))
+	job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
+	return logsOf(config, r.namespace, rendezvous.WorkerName(job, 0))
 }
 
 func printJSON(answer any) ([]byte, error) {

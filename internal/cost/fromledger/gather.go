@@ -91,9 +91,13 @@ func heldOf(h *ledger.Held) cost.Held {
 	}
 	held.Role = sizing.Other
 	if h.Kind == v1beta1.ElasticTrainingJobKind || h.Kind == v1beta1.MergeJobKind {
-		held.Role = sizing.Worker
-		if h.First {
+		switch {
+		case h.First:
 			held.Role = sizing.Master
+		case h.Role == "" || h.Role == v1beta1.PartCore || h.Role == v1beta1.PartSurplus:
+			held.Role = sizing.Worker
+		default:
+			held.Role = sizing.Role(h.Role)
 		}
 	}
 	return held

@@ -12,6 +12,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 const prices = `{currency: CNY, prices: [{validFrom: "2026-01-01", cpuCoreHour: "0", memoryGiBHour: "0",
@@ -89,6 +90,24 @@ func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
 }
 
 // A report of a time before the ledger says from when it knows; one of a time after says nothing.
+func TestRolesOfWhatWasHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		role  string
+		first bool
+		want  sizing.Role
+	}{
+		"worker 0":                     {v1beta1.PartCore, true, sizing.Master},
+		"one that leads":               {"launcher", true, sizing.Master},
+		"a worker":                     {v1beta1.PartCore, false, sizing.Worker},
+		"surplus":                      {v1beta1.PartSurplus, false, sizing.Worker},
+		"a server":                     {"ps", false, "ps"},
+		"of before a ledger had parts": {"", false, sizing.Worker},
+	} {
+		pod := ledger.Pod{Kind: v1beta1.ElasticTrainingJobKind, Role: c.role}
+		NewWithT(t).Expect(heldOf(&ledger.Held{Pod: pod, First: c.first}).Role).To(Equal(c.want), name)
+	}
+}
+
 func TestWhatIsBeforeTheLedgerIsUnknown(t *testing.T) {
 	g := NewWithT(t)
 	begun := time.Date(2026, time.November, 17, 12, 30, 0, 0, time.UTC)

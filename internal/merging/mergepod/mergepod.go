@@ -224,7 +224,7 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 	maps.Copy(labels, b.labels())
 	labels[v1beta1.LabelWorkerIndex] = strconv.Itoa(int(i))
 	labels[v1beta1.LabelAttempt] = AttemptName(b.Run)
-	labels[v1beta1.LabelPart] = trainingpod.RoleOf(i, b.Run.MinReplicas)
+	labels[v1beta1.LabelPart] = trainingpod.PartOf(i, b.Run.MinReplicas)
 	return labels
 }
 

@@ -250,6 +250,8 @@ func (g Group) RestorePatch(uid types.UID) (map[string]any, error) {
 // Member says how a pod takes part in its gang.
 type Member struct {
 	Group string
+	// Role of the worker, which Volcano calls its task; empty for master and worker, as the index says.
+	Role string
 	// Index of the worker: 0 is placed first and evicted last.
 	Index int32
 	// PriorityClass of the pod.
@@ -264,9 +266,13 @@ type Member struct {
 func (m Member) JoinGang(pod *corev1.Pod) {
 	pod.Spec.SchedulerName = SchedulerName
 	pod.Spec.PriorityClassName = m.PriorityClass
-	task := "worker"
-	if m.Index == 0 {
+	task := m.Role
+	switch {
+	case task != "":
+	case m.Index == 0:
 		task = "master"
+	default:
+		task = "worker"
 	}
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}

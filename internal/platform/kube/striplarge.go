@@ -15,28 +15,33 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/weight"
 )
 
-// StripJob drops the template of a job or merge that is too large to be run, and notes what it weighs.
+// StripJob drops the template and the roles of a job or merge that are too large to be run, and notes what they weigh.
 func StripJob(o any) (any, error) {
 	switch job := o.(type) {
 	case *v1beta1.ElasticTrainingJob:
-		dropTemplate(job, &job.Spec.Template)
+		if dropTemplate(job, &job.Spec.Template, weight.Of(job.Spec.Roles)) {
+			job.Spec.Roles = nil
+		}
 	case *v1beta1.MergeJob:
-		dropTemplate(job, &job.Spec.Template)
+		dropTemplate(job, &job.Spec.Template, 0)
 	}
 	return StripMetadata(o)
 }
 
-func dropTemplate(job client.Object, template *corev1.PodTemplateSpec) {
+// dropTemplate is true if it dropped the template, which weighs so much more with what belongs to it.
+func dropTemplate(job client.Object, template *corev1.PodTemplateSpec, more int) (dropped bool) {
 	if isDropped(template) {
-		return // It is seen for the second time.
+		return false // It is seen for the second time.
 	}
 	annotations := maps.Clone(job.GetAnnotations())
 	delete(annotations, weight.OversizedAnnotation)
-	if n := weight.Of(*template); n > weight.MostOfTemplate {
+	if n := weight.Of(*template) + more; n > weight.MostOfTemplate {
 		annotations = setKey(annotations, weight.OversizedAnnotation, strconv.Itoa(n))
+		dropped = true
 		*template = corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: weight.Oversized}}}}
 	}
 	job.SetAnnotations(annotations)
+	return dropped
 }
 
 // isDropped holds for what is left of a template. The API server takes no container of such a name, and none without an image.

@@ -51,6 +51,21 @@ func TestTemplatesThatAreTooLargeAreNotKept(t *testing.T) {
 	}
 }
 
+func TestRolesAreDroppedWithTheirTemplate(t *testing.T) {
+	g := NewWithT(t)
+	job := &v1beta1.ElasticTrainingJob{}
+	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Image: "i", Args: []string{strings.Repeat("x",
+		100<<10)}}}
+	job.Spec.Roles = []v1beta1.JobRole{{Name: "ps", Args: []string{strings.Repeat("x", 20<<10)}}}
+	g.Expect(StripJob(job)).To(BeIdenticalTo(job))
+	g.Expect(job.Spec.Roles).To(HaveLen(1))
+	job.Spec.Roles[0].Args[0] = strings.Repeat("x", 40<<10)
+	g.Expect(StripJob(job)).To(BeIdenticalTo(job))
+	g.Expect(WeightOfDropped(job)).To(BeNumerically("~", 140<<10, 8<<10))
+	g.Expect(job.Spec.Roles).To(BeEmpty())
+	g.Expect(weight.Of(job.Spec.Template)).To(BeNumerically("<", 4<<10))
+}
+
 // Of pods with rules, owners, labels and containers without end as much is kept as others have, and what they ask for.
 func TestPodsWithoutEndTakeNoMemory(t *testing.T) {
 	g := NewWithT(t)

@@ -11,7 +11,7 @@ import (
 // An empty one stands for one that is missing.
 type Marks struct {
 	// Labels.
-	Job, Index, Attempt, Part, Task, OwnerHash string
+	Job, Index, Attempt, Part, Role, Task, OwnerHash string
 	// Annotations: the owner of the job, and the PodGroup of the pod.
 	Owner, Group string
 }
@@ -20,7 +20,8 @@ type Marks struct {
 func MarksOf(pod *corev1.Pod) Marks {
 	return Marks{
 		Job: pod.Labels[v1beta1.LabelJob], Index: pod.Labels[v1beta1.LabelWorkerIndex],
-		Attempt: pod.Labels[v1beta1.LabelAttempt], Part: pod.Labels[v1beta1.LabelPart], Task: pod.Labels[v1beta1.LabelTask],
+		Attempt: pod.Labels[v1beta1.LabelAttempt], Part: pod.Labels[v1beta1.LabelPart], Role: pod.Labels[v1beta1.LabelRole],
+		Task:      pod.Labels[v1beta1.LabelTask],
 		OwnerHash: pod.Labels[v1beta1.LabelOwnerHash],
 		Owner:     pod.Annotations[v1beta1.AnnotationOwner], Group: gang.GroupOf(pod),
 	}
@@ -46,6 +47,7 @@ func (m Marks) Differences(have Marks) []Mark {
 		{v1beta1.LabelWorkerIndex, false, have.Index, m.Index},
 		{v1beta1.LabelAttempt, false, have.Attempt, m.Attempt},
 		{v1beta1.LabelPart, false, have.Part, m.Part},
+		{v1beta1.LabelRole, false, have.Role, m.Role},
 		{v1beta1.LabelTask, false, have.Task, m.Task},
 		{v1beta1.LabelOwnerHash, false, have.OwnerHash, m.OwnerHash},
 		{v1beta1.AnnotationOwner, true, have.Owner, m.Owner},

@@ -18,7 +18,11 @@ import (
 // Worker is one pod of the job.
 type Worker struct {
 	Index int32
-	UID   types.UID
+	// Name of the pod.
+	Name string
+	// Misnamed is true for a pod whose name has another role than the worker of its index has now.
+	Misnamed bool
+	UID      types.UID
 	// Attempt is the ID of the attempt that the pod was made for.
 	Attempt string
 	Phase   corev1.PodPhase
@@ -95,6 +99,7 @@ func numberIn(pod *corev1.Pod, annotation string) int64 {
 func ReadWorker(pod *corev1.Pod, index int32) Worker {
 	w := Worker{
 		Index:        index,
+		Name:         pod.Name,
 		UID:          pod.UID,
 		Attempt:      pod.Labels[v1beta1.LabelAttempt],
 		Phase:        pod.Status.Phase,

@@ -110,8 +110,8 @@ func preventsRules(p *field.Error) bool {
 	return false
 }
 
-// dropUnset removes nulls everywhere, and empty strings below a pod template and spec.master: Go writes both for fields that
-// the object does not have. Elsewhere an empty string is what a user wrote.
+// dropUnset removes nulls everywhere, and empty strings below a pod template, spec.master and spec.roles: Go writes both for
+// fields that the object does not have. Elsewhere an empty string is what a user wrote.
 func dropUnset(v any, inTemplate bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -120,7 +120,7 @@ func dropUnset(v any, inTemplate bool) {
 				delete(v, key)
 				continue
 			}
-			dropUnset(value, inTemplate || key == "template" || key == "master")
+			dropUnset(value, inTemplate || key == "template" || key == "master" || key == "roles")
 		}
 	case []any:
 		for _, value := range v {

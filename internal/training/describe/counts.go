@@ -9,23 +9,23 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 // countWorkers counts the workers that stay: one that is being deleted, or was named to leave, does not count any more.
 func (d *description) countWorkers() {
-	d.Status.Replicas, d.Status.ReadyReplicas = 0, 0
-	master := false
+	d.Status.Replicas, d.Status.ReadyReplicas, d.Status.Accelerators = 0, 0, 0
+	gpus := map[sizing.Role]int64{} // of workers that are alike
 	for w := range d.AttemptWorkers() {
 		if !w.HasEnded() && !w.Terminating && !d.Deleting[w.UID] && !d.IsToldToLeave(w) && (w.Index < d.Maximum ||
 			jobstate.IsFinished(d.Status)) {
 			d.Status.Replicas++
 			if w.Ready {
 				d.Status.ReadyReplicas++
-				master = master || w.Index == 0
+				d.Status.Accelerators += d.countGPUs(w.Index, gpus)
 			}
 		}
 	}
-	d.Status.Accelerators = d.countGPUs(d.Status.ReadyReplicas, master)
 	least, most, target := d.Spec.MinReplicas, d.Spec.MaxReplicas, d.Wanted
 	if d.rangePending() {
 		least, most, target = d.Minimum, d.Maximum, d.Maximum // What the spec says holds from the next attempt on.
@@ -85,13 +85,13 @@ func (d *description) setPlace() {
 	}
 }
 
-// countGPUs is how many GPUs ready workers hold. Worker 0 may hold another number than the others.
-func (d *description) countGPUs(ready int32, master bool) int64 {
-	claimed := d.Claims.Count().Devices
-	others := trainingpod.GPUs(d.Job, 1) + claimed
-	n := int64(ready) * others
-	if master {
-		n += trainingpod.GPUs(d.Job, 0) + claimed - others
+// countGPUs is how many GPUs worker i holds. known has those of roles, which it adds to.
+func (d *description) countGPUs(i int32, known map[sizing.Role]int64) int64 {
+	role := trainingpod.RoleOf(d.Spec, i)
+	n, counted := known[role]
+	if !counted {
+		n = trainingpod.GPUs(d.Job, i) + d.Claims.Count().Devices
+		known[role] = n
 	}
 	return n
 }

@@ -136,6 +136,6 @@ func HeldGPUs(
 			whole--
 		}
 	}
-	surplus = min(st.Accelerators, int64(max(0, st.ReadyReplicas-whole))*(trainingpod.GPUs(job, 1)+claimed))
+	surplus = min(st.Accelerators, int64(max(0, st.ReadyReplicas-whole))*(trainingpod.GPUs(job, trainingpod.Ordinary)+claimed))
 	return st.Accelerators - surplus, surplus
 }

@@ -19,7 +19,7 @@ func WorkerOf(pod *corev1.Pod) (podstate.Worker, bool) {
 	if owner == nil {
 		return podstate.Worker{}, false
 	}
-	index, ok := rendezvous.WorkerIndex(owner.Name, pod.Name)
+	_, index, ok := rendezvous.ReadName(owner.Name, pod.Name)
 	if !ok {
 		return podstate.Worker{}, false
 	}

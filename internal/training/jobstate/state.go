@@ -106,7 +106,7 @@ func (s *State) SortWorkers() {
 	if len(s.Strays) > 0 {
 		s.strayAt = make([]bool, size)
 		for _, w := range s.Strays {
-			s.strayAt[w.Index] = true
+			s.strayAt[w.Index] = s.strayAt[w.Index] || !w.Misnamed
 		}
 	}
 }

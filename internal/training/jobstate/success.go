@@ -57,7 +57,7 @@ func (s *State) CompletionGrace() time.Duration {
 
 // TrainsAsOne is true if a worker's success means nothing unless worker 0 succeeds too.
 func (s *State) TrainsAsOne() bool {
-	return rendezvous.UsesTorchrun(s.Job) && !s.Spec.SuccessPolicy.IsMetByOne()
+	return rendezvous.UsesTorchrun(s.Spec) && !s.Spec.SuccessPolicy.IsMetByOne()
 }
 
 // HasTrained is true for a worker that succeeded and is not stranded.

@@ -9,7 +9,7 @@ import (
 // operator is to blame for that, so it costs the job no restart.
 func (b *Books) ranOutOfCutMemory(l *loss) bool {
 	return l.failure.OutOfMemory() && l.counted && sizing.WasCut(b.Status.Sizing, sizing.Part{
-		Role: sizing.RoleOf(l.index), Container: l.failure.Container,
+		Role: trainingpod.RoleOf(b.Spec, l.index), Container: l.failure.Container,
 	})
 }
 
@@ -19,7 +19,7 @@ func (b *Books) noteOOM(l *loss, r ruling) {
 	if !l.failure.OutOfMemory() || !l.counted {
 		return
 	}
-	part := sizing.Part{Role: sizing.RoleOf(l.index), Container: l.failure.Container}
+	part := sizing.Part{Role: trainingpod.RoleOf(b.Spec, l.index), Container: l.failure.Container}
 	tier, _ := b.Tier()
 	kill := sizing.OOMKill{Pod: string(l.uid), Part: part,
 		Limit: trainingpod.MemoryLimit(b.Job, tier.QoS, l.index, part.Container)}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
 // ruling is what to do about an occurrence.
@@ -96,7 +97,7 @@ func (b *Books) matchRule(o occurrence) ruling {
 			}
 		}
 	}
-	if b.Spec.Framework.Type == v1beta1.FrameworkCustom {
+	if !rendezvous.UsesTorchrun(b.Spec) {
 		// Workers that know each other by name and number, as MPI's do, cannot continue without one of them.
 		switch {
 		case o.event != v1beta1.OnTaskCompleted && !o.aside:
@@ -122,7 +123,7 @@ func (b *Books) applyRuling(l *loss, r ruling) {
 	case r.starved:
 		by = "with all the memory that they ask for, because one was given less and ran out of it"
 	case r.rule == "":
-		by = "because framework.type is Custom"
+		by = "because framework.type is " + string(b.Spec.Framework.Type)
 	}
 	what := l.describeLoss()
 	switch r.action {

@@ -25,7 +25,7 @@ func (b *Books) judgeSuccesses(members []member, losses []loss) {
 	for i := range losses {
 		l, m := &losses[i], &members[losses[i].index]
 		marked := m.UID == l.uid && b.StrandedAt(&m.Member, cmp.Or(l.ended, b.Now))
-		if l.completed && l.index > 0 && !l.again && (together || marked) {
+		if l.completed && l.index > 0 && b.Spec.SeatOf(l.index).Role == nil && !l.again && (together || marked) {
 			l.stranded, l.left = true, false
 		}
 	}
@@ -48,6 +48,7 @@ func (b *Books) markStranded(members []member, losses []loss) {
 		m := &members[i]
 		together := lost.inPlace && m.incident == members[0].incident && b.Now.Sub(b.Status.Incident.Time.Time) <= sameMoment
 		switch {
+		case b.Spec.SeatOf(int32(i)).Role != nil: // It does not meet the others at the store.
 		case again[i] || together: // It has restarted already, because of this loss.
 		case m.HasCompleted():
 			m.State = v1beta1.MemberLost

@@ -28,26 +28,45 @@ const (
 	shutdownMargin = 5
 )
 
-// WorkerName is the name, and host name, of worker i's pod.
-func WorkerName(job string, i int32) string {
-	return job + "-worker-" + strconv.Itoa(int(i))
+// WorkerName is the name, and host name, of worker i's pod: JOB-worker-3, or JOB-ps-1 of role ps. The number is the worker's
+// in the job, so that no two workers have the same.
+func WorkerName(job *v1beta1.ElasticTrainingJob, i int32) string {
+	return nameOf(job.Name, job.Spec.SeatOf(i).Name(), i)
 }
 
-// WorkerIndex is the index of the job's worker with that pod name; false if no worker has that name.
-func WorkerIndex(job, pod string) (int32, bool) {
-	i, err := strconv.ParseInt(strings.TrimPrefix(pod, job+"-worker-"), 10, 32)
-	if err != nil || i < 0 || i >= v1beta1.MaxWorkers || pod != WorkerName(job, int32(i)) {
-		return 0, false
+func nameOf(job, role string, i int32) string { return job + "-" + role + "-" + strconv.Itoa(int(i)) }
+
+// ReadName is the role and the index of a worker of the job by its pod's name; false if no worker of any job of this name is
+// called so. Only the job's spec tells whether its worker of that index has that role.
+func ReadName(job, pod string) (role string, i int32, is bool) {
+	rest, is := strings.CutPrefix(pod, job+"-")
+	role, number, parted := strings.Cut(rest, "-")
+	n, err := strconv.ParseInt(number, 10, 32)
+	if !is || !parted || err != nil || n < 0 || n >= v1beta1.MaxWorkers || !isRole(role) || pod != nameOf(job, role, int32(n)) {
+		return "", 0, false
 	}
-	return int32(i), true
+	return role, int32(n), true
+}
+
+// mergeName stands in the names of pods of merges where those of workers have their role.
+const mergeName = "merge"
+
+// isRole is true for what may be the name of a role.
+func isRole(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != "" && name != mergeName && len(name) <= v1beta1.MaxRoleName
 }
 
 // ServiceName is the name of the headless Service that gives workers their DNS names.
 func ServiceName(job string) string { return job + "-workers" }
 
 // WorkerHost is the DNS name of worker i. It outlives the pod: a worker that is created again is found under the same name.
-func WorkerHost(namespace, job string, i int32) string {
-	return WorkerName(job, i) + "." + ServiceName(job) + "." + namespace + ".svc"
+func WorkerHost(job *v1beta1.ElasticTrainingJob, i int32) string {
+	return WorkerName(job, i) + "." + ServiceName(job.Name) + "." + job.Namespace + ".svc"
 }
 
 // TrainerIndex returns the index of the container that trains: the one named trainer, else the first.
@@ -76,8 +95,13 @@ func ProcessesPerWorker(attempt *v1beta1.AttemptStatus, trainer *corev1.Containe
 }
 
 // UsesTorchrun is true if the workers meet by torchrun's rendezvous.
-func UsesTorchrun(job *v1beta1.ElasticTrainingJob) bool {
-	return job.Spec.Framework.Type != v1beta1.FrameworkCustom
+func UsesTorchrun(spec *v1beta1.ElasticTrainingJobSpec) bool {
+	return spec.Framework.Type == v1beta1.FrameworkTorchrun || spec.Framework.Type == ""
+}
+
+// JoinsTorchrun is true for a worker that takes part in torchrun's rendezvous: those of roles do something else.
+func JoinsTorchrun(spec *v1beta1.ElasticTrainingJobSpec, i int32) bool {
+	return UsesTorchrun(spec) && spec.SeatOf(i).Role == nil
 }
 
 // TorchrunEnv returns the variables of worker i's training container in the attempt. They depend on nothing that changes during
@@ -85,16 +109,17 @@ func UsesTorchrun(job *v1beta1.ElasticTrainingJob) bool {
 func TorchrunEnv(
 	job *v1beta1.ElasticTrainingJob, attempt *v1beta1.AttemptStatus, i int32, trainer *corev1.Container, claimed int64,
 ) []corev1.EnvVar {
-	endpoint := fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), PortOf(job))
+	endpoint := fmt.Sprintf("%s:%d", WorkerHost(job, 0), PortOf(job))
+	others := job.Spec.RoleMembers() // They are none of torchrun's nodes.
 	vars := []corev1.EnvVar{
-		{Name: "PET_NNODES", Value: fmt.Sprintf("%d:%d", attempt.MinReplicas, attempt.MaxReplicas)},
+		{Name: "PET_NNODES", Value: fmt.Sprintf("%d:%d", attempt.MinReplicas-others, attempt.MaxReplicas-others)},
 		{Name: "PET_NPROC_PER_NODE", Value: strconv.FormatInt(ProcessesPerWorker(attempt, trainer, claimed), 10)},
 		{Name: "PET_RDZV_BACKEND", Value: "c10d"},
 		{Name: "PET_RDZV_ENDPOINT", Value: endpoint},
 		{Name: "PET_RDZV_ID", Value: string(job.UID) + "-" + attempt.ID()},
 		{Name: "PET_RDZV_CONF", Value: rendezvousConf(job.Spec.Framework.Torchrun, i)},
 		// torchrun assigns ranks by sorted addresses, so worker 0 is rank 0.
-		{Name: "PET_LOCAL_ADDR", Value: WorkerHost(job.Namespace, job.Name, i)},
+		{Name: "PET_LOCAL_ADDR", Value: WorkerHost(job, i)},
 	}
 	// By default torchrun kills its processes before a longer grace is over, and with them the checkpoint.
 	if grace := ptr.Deref(job.Spec.Checkpoint.GraceSeconds, 0); grace > shutdownTimeout+shutdownMargin {

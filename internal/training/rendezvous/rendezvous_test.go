@@ -207,7 +207,7 @@ func TestPlainEnv(t *testing.T) {
 func TestHosts(t *testing.T) {
 	g := NewWithT(t)
 	slots := func(i int32) int64 { return int64(8 - i) }
-	g.Expect(HostFiles("ctr", []int32{0, 1, 5}, 6, slots)).To(Equal(map[string]string{
+	g.Expect(HostFiles(job(), []int32{0, 1, 5}, 6, slots)).To(Equal(map[string]string{
 		"hosts":           "ctr-worker-0.ctr-workers\nctr-worker-1.ctr-workers\nctr-worker-5.ctr-workers\n",
 		"hostfile":        "ctr-worker-0.ctr-workers slots=8\nctr-worker-1.ctr-workers slots=7\nctr-worker-5.ctr-workers slots=3\n",
 		"master.host":     "ctr-worker-0.ctr-workers",
@@ -215,7 +215,7 @@ func TestHosts(t *testing.T) {
 		"VC_MASTER_HOSTS": "ctr-worker-0.ctr-workers", "VC_MASTER_NUM": "1",
 		"VC_WORKER_HOSTS": "ctr-worker-1.ctr-workers,ctr-worker-5.ctr-workers", "VC_WORKER_NUM": "2",
 	}))
-	alone := HostFiles("ctr", []int32{0}, 1, slots)
+	alone := HostFiles(job(), []int32{0}, 1, slots)
 	g.Expect(alone["VC_WORKER_HOSTS"]).To(BeEmpty())
 	g.Expect(alone["VC_WORKER_NUM"]).To(Equal("0"))
 }
@@ -233,7 +233,7 @@ func TestListsOfTheLargestJobsAreInFilesThatCanBeStored(t *testing.T) {
 			j := job()
 			j.Name, j.Spec.Framework.Type = name, v1beta1.FrameworkCustom
 			attempt := &v1beta1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: largest}
-			files := HostFiles(name, indices, largest, func(int32) int64 { return 8 })
+			files := HostFiles(j, indices, largest, func(int32) int64 { return 8 })
 			size := 0
 			for key, content := range files {
 				size += len(key) + len(content)
@@ -261,6 +261,6 @@ func TestListsThatFitAreInVariables(t *testing.T) {
 		names = append(names, v.Name)
 	}
 	g.Expect(names).To(ContainElements("VC_WORKER_HOSTS", "MPI_HOST"))
-	g.Expect(HostFiles("ctr", []int32{0, 1}, 2000, func(int32) int64 { return 1 })).To(
+	g.Expect(HostFiles(j, []int32{0, 1}, 2000, func(int32) int64 { return 1 })).To(
 		HaveKeyWithValue("VC_WORKER_HOSTS", "ctr-worker-1.ctr-workers"), "whatever surplus runs")
 }

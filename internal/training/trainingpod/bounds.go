@@ -38,9 +38,9 @@ func CheckMergeGrace(job *v1beta1.MergeJobSpec, limits config.Limits) field.Erro
 	return checkGrace(&job.Template.Spec, limits)
 }
 
-// CheckWeight returns an error for a template that is too large to be kept, and so to be run.
-func CheckWeight(template *corev1.PodTemplateSpec) field.ErrorList {
-	if n := weight.Of(*template); n > weight.MostOfTemplate {
+// CheckWeight returns an error for a template that is too large to be kept, with the roles of a job, and so to be run.
+func CheckWeight(template *corev1.PodTemplateSpec, roles ...v1beta1.JobRole) field.ErrorList {
+	if n := weight.Of(*template) + weight.Of(roles); n > weight.MostOfTemplate {
 		return field.ErrorList{TooHeavy(n)}
 	}
 	return nil
@@ -52,26 +52,34 @@ func CheckDevices(template *corev1.PodTemplateSpec) field.ErrorList {
 	var all field.ErrorList
 	check := func(at *field.Path, containers []corev1.Container) {
 		for i := range containers {
-			r := &containers[i].Resources
-			for _, name := range perCent {
-				if asked := r.Limits[name]; asked.CmpInt64(100) > 0 {
-					all = append(all, field.Invalid(at.Index(i).Child("resources", "limits").Key(string(name)), asked.String(),
-						"must be at most 100, because it is per cent of each device, and no device has more: lower it, or ask for more devices "+
-							"by volcano.sh/vgpu-number"))
-				}
-			}
-			for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
-				asked, limit := r.Requests[name], r.Limits[name]
-				if isExtended(name) && asked.Cmp(limit) != 0 {
-					all = append(all, field.Invalid(at.Index(i).Child("resources", "requests").Key(string(name)), asked.String(),
-						"must be its limit too, because nodes have no more of it than they say: write it under limits, and leave requests out"))
-				}
-			}
+			all = append(all, checkResources(at.Index(i).Child("resources"), &containers[i].Resources)...)
 		}
 	}
 	at := field.NewPath("spec", "template", "spec")
 	check(at.Child("initContainers"), template.Spec.InitContainers)
 	check(at.Child("containers"), template.Spec.Containers)
+	return all
+}
+
+// checkResources is CheckDevices for the resources of one container; nil for none.
+func checkResources(at *field.Path, r *corev1.ResourceRequirements) (all field.ErrorList) {
+	if r == nil {
+		return nil
+	}
+	for _, name := range perCent {
+		if asked := r.Limits[name]; asked.CmpInt64(100) > 0 {
+			all = append(all, field.Invalid(at.Child("limits").Key(string(name)), asked.String(),
+				"must be at most 100, because it is per cent of each device, and no device has more: lower it, or ask for more devices "+
+					"by volcano.sh/vgpu-number"))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
+		asked, limit := r.Requests[name], r.Limits[name]
+		if isExtended(name) && asked.Cmp(limit) != 0 {
+			all = append(all, field.Invalid(at.Child("requests").Key(string(name)), asked.String(),
+				"must be its limit too, because nodes have no more of it than they say: write it under limits, and leave requests out"))
+		}
+	}
 	return all
 }
 
@@ -86,8 +94,8 @@ func isExtended(name corev1.ResourceName) bool {
 
 // TooHeavy is what is said of a template that weighs n bytes.
 func TooHeavy(n int) *field.Error {
-	return field.Invalid(field.NewPath("spec", "template"), n, fmt.Sprintf("takes so many bytes of memory, and must take at most "+
-		"%d, because the operator keeps the templates of all jobs: move long texts into the image or a ConfigMap",
+	return field.Invalid(field.NewPath("spec", "template"), n, fmt.Sprintf("takes so many bytes of memory, roles included, and "+
+		"must take at most %d, because the operator keeps the templates of all jobs: move long texts into the image or a ConfigMap",
 		weight.MostOfTemplate))
 }
 

@@ -15,7 +15,8 @@ func (b Blueprint) MarksByIndex() func(i int32, have podstate.Marks) podstate.Ma
 	}
 	return func(i int32, have podstate.Marks) podstate.Marks {
 		m := all
-		m.Index, m.Part, m.Group = strconv.Itoa(int(i)), RoleOf(i, b.Attempt.MinReplicas), b.gangMember(i).Group
+		m.Index, m.Part, m.Group = strconv.Itoa(int(i)), PartOf(i, b.Attempt.MinReplicas), b.gangMember(i).Group
+		m.Role = b.roleName(i)
 		if have.Owner != m.Owner && agree(have) {
 			m.Owner, m.OwnerHash = have.Owner, have.OwnerHash
 		}

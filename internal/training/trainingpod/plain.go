@@ -14,7 +14,7 @@ import (
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
-// Where workers of backend None find their files. Images made for Volcano Jobs look in Volcano's folder.
+// Where workers without torchrun find their files. Images made for Volcano Jobs look in Volcano's folder.
 const (
 	filesPath   = "/etc/tideline"
 	volcanoPath = "/etc/volcano"
@@ -46,7 +46,7 @@ func (b Blueprint) preparePlain(pod *corev1.Pod, i int32) {
 	}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: hostsVolume, VolumeSource: corev1.VolumeSource{
 		ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: rendezvous.HostsName(b.Job.Name)},
+			LocalObjectReference: corev1.LocalObjectReference{Name: rendezvous.HostsName(b.Job.Name)}, Items: rendezvous.HostItems(b.Job),
 		},
 	}})
 	if b.Job.Spec.Framework.SSH != v1beta1.SSHKeyPair {
@@ -79,12 +79,12 @@ func (b Blueprint) HostFiles(surplus []int32) map[string]string {
 		indices = append(indices, i)
 	}
 	slots := func(i int32) int64 {
-		containers := WorkerSpec(b.Job, nil, "", min(i, 1)).Containers
+		containers := WorkerSpec(b.Job, nil, "", i).Containers
 		trainer := &containers[rendezvous.TrainerIndex(containers)]
 		return rendezvous.ProcessesPerWorker(b.Attempt, trainer, b.Claims.CountFor(trainer).Devices)
 	}
-	master, others := slots(0), slots(1)
-	return rendezvous.HostFiles(b.Job.Name, append(indices, surplus...), b.Attempt.MaxReplicas, func(i int32) int64 {
+	master, others := slots(0), slots(Ordinary)
+	return rendezvous.HostFiles(b.Job, append(indices, surplus...), b.Attempt.MaxReplicas, func(i int32) int64 {
 		if i == 0 {
 			return master
 		}

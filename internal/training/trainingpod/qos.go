@@ -43,9 +43,19 @@ func ApplyQoS(spec *corev1.PodSpec, qos config.QoS) {
 // Guaranteed tier, containers without CPU or memory. The operator cannot guess how much those need.
 func CheckJobQoS(job *v1beta1.ElasticTrainingJobSpec, tier config.Tier) field.ErrorList {
 	found := checkTemplate(&job.Template.Spec, tier)
-	if master := job.Master; master != nil && master.Resources != nil && job.Template.Spec.Resources == nil {
-		own := holder{field.NewPath("spec", "master", "resources"), "worker 0", master.Resources, master.Resources.Requests}
-		found = append(found, own.checkQoS(tier)...)
+	if job.Template.Spec.Resources != nil {
+		return found
+	}
+	own := func(at *field.Path, who string, r *corev1.ResourceRequirements) {
+		if r != nil {
+			found = append(found, holder{at.Child("resources"), who, r, r.Requests}.checkQoS(tier)...)
+		}
+	}
+	if job.Master != nil {
+		own(field.NewPath("spec", "master"), "worker 0", job.Master.Resources)
+	}
+	for i := range job.Roles {
+		own(field.NewPath("spec", "roles").Index(i), "role "+job.Roles[i].Name, job.Roles[i].Resources)
 	}
 	return found
 }

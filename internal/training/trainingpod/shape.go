@@ -14,25 +14,19 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// OwnMaster is true if worker 0 may ask for other resources or nodes than the other workers.
-func OwnMaster(job *v1beta1.ElasticTrainingJob) bool {
-	m := job.Spec.Master
-	return m != nil && (m.Resources != nil || len(m.NodeSelector) > 0) || isEnforced(job.Status.Sizing)
-}
-
 // WorkerSpec is the spec of worker i's pod without what Tideline adds for Volcano and the rendezvous: the template, spec.master
-// for worker 0, the attempt's data sets, the requests that sizing found, the nodes that the job avoids, and the nodes of the
-// attempt's model of accelerator. An empty model stands for all models that the job lists. labels say which node label names a
-// model.
+// for worker 0, what its role says, the attempt's data sets, the requests that sizing found, the nodes that the job avoids,
+// and the nodes of the attempt's model of accelerator. An empty model stands for all models that the job lists. labels say
+// which node label names a model.
 func WorkerSpec(job *v1beta1.ElasticTrainingJob, labels config.Accelerators, model string, i int32) *corev1.PodSpec {
 	spec := templateOf(job, i)
-	sizing.ApplyRequests(sizing.RoleOf(i), spec.Containers, job.Status.Sizing)
+	sizing.ApplyRequests(RoleOf(&job.Spec, i), spec.Containers, job.Status.Sizing)
 	if a := job.Spec.Accelerator; a != nil {
 		containers := job.Spec.Template.Spec.Containers
 		trainer := rendezvous.TrainerIndex(containers)
 		asked, has := containers[trainer].Resources, spec.Containers[trainer].Resources
 		resource := corev1.ResourceName(config.AcceleratorResource(a.ResourceName))
-		// A worker 0 whose own resources drop the accelerator may run on any node.
+		// A worker whose own resources drop the accelerator may run on any node.
 		if label, known := labels.ModelLabel(a.ResourceName); known && (!asksFor(asked, resource) || asksFor(has, resource)) {
 			models := slices.Clone(a.Models)
 			if model != "" {
@@ -69,19 +63,27 @@ func declarePort(c *corev1.Container, port int32) {
 	c.Ports = append(c.Ports, corev1.ContainerPort{ContainerPort: port, HostPort: port, Protocol: corev1.ProtocolTCP})
 }
 
-// templateOf is the pod that the user wrote for worker i: the template, with spec.master for worker 0.
+// templateOf is the pod that the user wrote for worker i: the template, with spec.master for worker 0, or with what its role
+// says.
 func templateOf(job *v1beta1.ElasticTrainingJob, i int32) *corev1.PodSpec {
 	spec := job.Spec.Template.Spec.DeepCopy()
-	if master := job.Spec.Master; i == 0 && master != nil {
-		if master.Resources != nil {
-			spec.Containers[rendezvous.TrainerIndex(spec.Containers)].Resources = *master.Resources.DeepCopy()
+	if len(spec.Containers) == 0 { // Only a definition without bounds admits such a template.
+		return spec
+	}
+	trainer := &spec.Containers[rendezvous.TrainerIndex(spec.Containers)]
+	if own := overrideOf(&job.Spec, i); own != nil {
+		if own.Resources != nil {
+			trainer.Resources = *own.Resources.DeepCopy()
 		}
-		if len(master.NodeSelector) > 0 {
+		if len(own.NodeSelector) > 0 {
 			if spec.NodeSelector == nil {
 				spec.NodeSelector = map[string]string{}
 			}
-			maps.Copy(spec.NodeSelector, master.NodeSelector)
+			maps.Copy(spec.NodeSelector, own.NodeSelector)
 		}
+	}
+	if role := job.Spec.SeatOf(i).Role; role != nil {
+		applyRole(trainer, role)
 	}
 	return spec
 }
@@ -144,11 +146,12 @@ func FindUncountable(requests corev1.ResourceList) (corev1.ResourceName, resourc
 // GPUs is how many GPUs worker i holds, of all its containers, without devices that it claims.
 func GPUs(job *v1beta1.ElasticTrainingJob, i int32) int64 {
 	containers := job.Spec.Template.Spec.Containers
+	own := overrideOf(&job.Spec, i)
 	var n int64
 	for c := range containers {
 		container := &containers[c]
-		if i == 0 && job.Spec.Master != nil && job.Spec.Master.Resources != nil && c == rendezvous.TrainerIndex(containers) {
-			container = &corev1.Container{Resources: *job.Spec.Master.Resources}
+		if own != nil && own.Resources != nil && c == rendezvous.TrainerIndex(containers) {
+			container = &corev1.Container{Resources: *own.Resources}
 		}
 		n += rendezvous.GPUs(container)
 	}

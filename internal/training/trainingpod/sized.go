@@ -17,26 +17,38 @@ func TaskOf(job *v1beta1.ElasticTrainingJob) string { return cmp.Or(job.Spec.Tas
 // RoleAsks are what the pods of a job ask for by its template and its tier's QoS, one entry per role. It is empty for pods that
 // have resources as a whole, which sizing leaves alone.
 func RoleAsks(job *v1beta1.ElasticTrainingJob, qos config.QoS) []sizing.Ask {
-	return asksOf(job.Spec.MaxReplicas, qos, func(i int32) *corev1.PodSpec { return templateOf(job, i) })
+	var asks []sizing.Ask
+	for _, i := range kinds(&job.Spec, job.Spec.MaxReplicas) {
+		ask, sizable := askOf(templateOf(job, i), RoleOf(&job.Spec, i), qos)
+		if !sizable {
+			return nil
+		}
+		asks = append(asks, ask)
+	}
+	return asks
 }
 
 // MergeAsks is RoleAsks for a merge.
 func MergeAsks(job *v1beta1.MergeJob, qos config.QoS) []sizing.Ask {
-	return asksOf(job.Spec.MaxReplicas, qos, func(int32) *corev1.PodSpec { return job.Spec.Template.Spec.DeepCopy() })
-}
-
-func asksOf(pods int32, qos config.QoS, template func(i int32) *corev1.PodSpec) []sizing.Ask {
 	var asks []sizing.Ask
 	// Pod 0 and pod 1 stand for the two roles: all but the first are alike.
-	for i := range min(pods, 2) {
-		spec := template(i)
-		if spec.Resources != nil {
+	for i := range min(job.Spec.MaxReplicas, 2) {
+		ask, sizable := askOf(job.Spec.Template.Spec.DeepCopy(), sizing.RoleOf(i), qos)
+		if !sizable {
 			return nil
 		}
-		ApplyQoS(spec, qos)
-		asks = append(asks, sizing.Ask{Role: sizing.RoleOf(i), Containers: spec.Containers})
+		asks = append(asks, ask)
 	}
 	return asks
+}
+
+// askOf is what the containers of a pod ask for; false for a pod that has resources as a whole.
+func askOf(spec *corev1.PodSpec, role sizing.Role, qos config.QoS) (sizing.Ask, bool) {
+	if spec.Resources != nil {
+		return sizing.Ask{}, false
+	}
+	ApplyQoS(spec, qos)
+	return sizing.Ask{Role: role, Containers: spec.Containers}, true
 }
 
 // MergeSpec is the spec of pod i of a merge: the template, with the requests that sizing found.
@@ -85,18 +97,26 @@ func CoreRequests(job *v1beta1.ElasticTrainingJob, n int32) corev1.ResourceList 
 func CoreCounted(
 	job *v1beta1.ElasticTrainingJob, n int32, sharing config.Sharing, claimed corev1.ResourceList,
 ) corev1.ResourceList {
-	return sumRequests(n, !OwnMaster(job), func(i int32) corev1.ResourceList { return countedOf(job, i, sharing, claimed) })
+	total := corev1.ResourceList{}
+	if areAlike(job) {
+		AddRequests(total, countedOf(job, Ordinary, sharing, claimed), n)
+		return total
+	}
+	for _, i := range kinds(&job.Spec, n) {
+		AddRequests(total, countedOf(job, i, sharing, claimed), CountRole(&job.Spec, RoleOf(&job.Spec, i), n))
+	}
+	return total
 }
 
-// EachCounted is what each worker but worker 0 asks for, as caps and budgets count it.
+// EachCounted is what each worker of the template but worker 0 asks for, as caps and budgets count it.
 func EachCounted(job *v1beta1.ElasticTrainingJob, sharing config.Sharing, claimed corev1.ResourceList) corev1.ResourceList {
-	return countedOf(job, 1, sharing, claimed)
+	return countedOf(job, Ordinary, sharing, claimed)
 }
 
 func countedOf(
 	job *v1beta1.ElasticTrainingJob, i int32, sharing config.Sharing, claimed corev1.ResourceList,
 ) corev1.ResourceList {
-	if !OwnMaster(job) {
+	if areAlike(job) {
 		return CountedRequests(&job.Spec.Template.Spec, sharing, claimed)
 	}
 	return CountedRequests(WorkerSpec(job, nil, "", i), sharing, claimed)

@@ -39,7 +39,7 @@ type Blueprint struct {
 // NewPod returns worker i's pod.
 func (b Blueprint) NewPod(i int32) *corev1.Pod {
 	template := &b.Job.Spec.Template
-	name := rendezvous.WorkerName(b.Job.Name, i)
+	name := rendezvous.WorkerName(b.Job, i)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       b.Job.Namespace,
@@ -60,9 +60,10 @@ func (b Blueprint) NewPod(i int32) *corev1.Pod {
 		// The default for such pods is the host's DNS, which does not know the workers.
 		pod.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
 	}
-	if rendezvous.UsesTorchrun(b.Job) {
+	switch {
+	case rendezvous.JoinsTorchrun(&b.Job.Spec, i):
 		b.prepareTorchrun(pod, i)
-	} else {
+	case !rendezvous.UsesTorchrun(&b.Job.Spec):
 		b.preparePlain(pod, i)
 	}
 	trainer := &pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)]
@@ -88,12 +89,30 @@ func (b Blueprint) prepareTorchrun(pod *corev1.Pod, i int32) {
 
 func (b Blueprint) gangMember(i int32) gang.Member {
 	if i < b.Attempt.MinReplicas {
-		return gang.Member{Group: gang.CoreName(b.Job.Name), Index: i, PriorityClass: b.Tier.ClassName()}
+		return gang.Member{
+			Group: gang.CoreName(b.Job.Name), Role: b.taskName(i), Index: i, PriorityClass: b.Tier.ClassName(),
+		}
 	}
 	return gang.Member{
-		Group: gang.SurplusName(b.Job.Name), Index: i, PriorityClass: b.Tier.SurplusClassName(),
+		Group: gang.SurplusName(b.Job.Name), Role: b.taskName(i), Index: i, PriorityClass: b.Tier.SurplusClassName(),
 		Preemptable: true, MinRun: b.Tier.SurplusProtection(ptr.Deref(b.Job.Spec.Elasticity.Shrink.MinRunSeconds, 0)),
 	}
+}
+
+// taskName is what Volcano calls worker i's task in a job with roles; empty without.
+func (b Blueprint) taskName(i int32) string {
+	if len(b.Job.Spec.Roles) == 0 {
+		return ""
+	}
+	return b.Job.Spec.SeatOf(i).Name()
+}
+
+// roleName is the name of worker i's role; empty for none.
+func (b Blueprint) roleName(i int32) string {
+	if role := b.Job.Spec.SeatOf(i).Role; role != nil {
+		return role.Name
+	}
+	return ""
 }
 
 // CoreGroup returns the PodGroup of the core, which Volcano places as a whole or not at all.
@@ -142,7 +161,10 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 	maps.Copy(labels, LookOf(b.Job))
 	labels[v1beta1.LabelWorkerIndex] = strconv.Itoa(int(i))
 	labels[v1beta1.LabelAttempt] = b.Attempt.ID()
-	labels[v1beta1.LabelPart] = RoleOf(i, b.Attempt.MinReplicas)
+	labels[v1beta1.LabelPart] = PartOf(i, b.Attempt.MinReplicas)
+	if role := b.roleName(i); role != "" {
+		labels[v1beta1.LabelRole] = role
+	}
 	return labels
 }
 
@@ -159,8 +181,8 @@ func LookOf(job *v1beta1.ElasticTrainingJob) map[string]string {
 	return labels
 }
 
-// RoleOf is the value of label role for worker i, given the size of the core.
-func RoleOf(i, core int32) string {
+// PartOf is the value of label part for worker i, given the size of the core.
+func PartOf(i, core int32) string {
 	if i < core {
 		return v1beta1.PartCore
 	}

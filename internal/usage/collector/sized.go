@@ -128,12 +128,19 @@ func (s *slack) Collect(to chan<- prometheus.Metric) {
 	sums := map[[4]string]float64{}
 	for _, o := range s.trainings.List() {
 		if job, ok := o.(*v1beta1.ElasticTrainingJob); ok && job.Status.RunningSince != nil {
-			addSlack(sums, job.Status.Sizing, job.Status.Profile, job.Status.Tier, job.Status.Replicas)
+			addSlack(sums, job.Status.Sizing, job.Status.Profile, job.Status.Tier, func(role sizing.Role) int32 {
+				return trainingpod.CountRole(&job.Spec, role, job.Status.Replicas)
+			})
 		}
 	}
 	for _, o := range s.merges.List() {
 		if job, ok := o.(*v1beta1.MergeJob); ok && job.Status.Run != nil && job.Status.Run.RunTime != nil {
-			addSlack(sums, job.Status.Sizing, job.Status.Profile, job.Status.Tier, job.Status.Run.MinReplicas)
+			addSlack(sums, job.Status.Sizing, job.Status.Profile, job.Status.Tier, func(role sizing.Role) int32 {
+				if role == sizing.Worker {
+					return max(job.Status.Run.MinReplicas-1, 0)
+				}
+				return min(job.Status.Run.MinReplicas, 1)
+			})
 		}
 	}
 	for labels, sum := range sums {
@@ -141,17 +148,16 @@ func (s *slack) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// addSlack adds the slack of a job with so many pods.
-func addSlack(sums map[[4]string]float64, st *v1beta1.SizingStatus, profile, tier string, pods int32) {
+// addSlack adds the slack of a job, of which count says how many pods have a role.
+func addSlack(
+	sums map[[4]string]float64, st *v1beta1.SizingStatus, profile, tier string, count func(sizing.Role) int32,
+) {
 	if st == nil {
 		return
 	}
 	for i := range st.Resources {
 		r := &st.Resources[i]
-		n := float64(min(pods, 1))
-		if r.Role == string(sizing.Worker) {
-			n = float64(max(pods-1, 0))
-		}
+		n := float64(count(sizing.Role(r.Role)))
 		sums[[4]string{cmp.Or(profile, v1beta1.DefaultProfile), tier, r.Resource, string(st.Mode)}] +=
 			n * (r.Requested.AsApproximateFloat64() - r.Sized.AsApproximateFloat64())
 	}

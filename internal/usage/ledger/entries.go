@@ -38,7 +38,7 @@ type Pod struct {
 	Kind, Task string
 	// Run is the id of the attempt or run; empty for none.
 	Run string
-	// Role in its gang: core or surplus; empty for other workloads.
+	// Role in its gang: that of spec.roles, else core or surplus; empty for other workloads.
 	Role string
 	// Model of its accelerators; empty for none.
 	Model string

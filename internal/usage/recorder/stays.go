@@ -87,7 +87,7 @@ func describePod(p *ledger.Pod, pod *corev1.Pod, cfg *config.Configuration) {
 		return // The labels below count only on pods of Tideline's jobs.
 	}
 	p.Task = cmp.Or(pod.Labels[v1beta1.LabelTask], p.Task)
-	p.Role = pod.Labels[v1beta1.LabelPart]
+	p.Role = cmp.Or(pod.Labels[v1beta1.LabelRole], pod.Labels[v1beta1.LabelPart])
 	if p.Run = pod.Labels[v1beta1.LabelRun]; p.Run == "" {
 		p.Run = pod.Labels[v1beta1.LabelAttempt]
 	}

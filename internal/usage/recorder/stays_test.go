@@ -131,6 +131,10 @@ func TestStayOfAWorker(t *testing.T) {
 		},
 		Begin: noon, End: noon.Add(time.Minute),
 	}))
+	server := newPod("ctr-ps-1", of("tideline.io/v1beta1", "ElasticTrainingJob", "ctr"), labelled("tideline.io/part", "core"),
+		labelled("tideline.io/role", "ps"))
+	g.Expect(StayOf(server, place, config.DefaultConfiguration(), noon).Role).To(Equal("ps"), "a role says more than that it "+
+		"is core")
 	merges := newPod("m", of("tideline.io/v1beta1", "MergeJob", "ctr"), labelled("tideline.io/run", "7"),
 		labelled("tideline.io/attempt", "7-1"))
 	g.Expect(StayOf(merges, Place{}, config.DefaultConfiguration(), noon).Run).To(Equal("7"))

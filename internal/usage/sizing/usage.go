@@ -27,6 +27,14 @@ func RoleOf(index int32) Role {
 	return Worker
 }
 
+// RoleNamed is the role of the pod of a training with that index, by the name of its role there.
+func RoleNamed(name string, index int32) Role {
+	if index == 0 {
+		return Master
+	}
+	return Role(name)
+}
+
 // Key names what usage is of: a container of the pods of a role of a task, of all its runs.
 type Key struct {
 	// Namespace and Kind of the task's jobs: ElasticTrainingJob or MergeJob, or of what else controls its pods.

@@ -10,7 +10,7 @@ import (
 // Cases returns every case of ElasticTrainingJob.
 func Cases() []Case {
 	return casesOf(v1beta1.ElasticTrainingJobKind, common(), ranges(), workers(), reservedVariables(), numbers(), rendezvousConf(),
-		words(), names(), shapes(), pages(), dataOfJobs(), policies(), formerNames())
+		words(), names(), shapes(), pages(), dataOfJobs(), roles(), policies(), formerNames())
 }
 
 // ranges are mistakes in the number of workers, and fields that a job lacks.

@@ -16,7 +16,7 @@ func shapes() []Case {
 		mismatch("spec.task", "CTR", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
 		tooSmall("spec.framework.nprocPerNode", 0, 1),
 		tooLarge("spec.framework.nprocPerNode", 257, 256),
-		unknown("spec.framework.type", "MPI", "Torchrun", "Custom"),
+		unknown("spec.framework.type", "MPI", "Torchrun", "TensorFlow", "Custom"),
 		unknown("spec.framework.ssh", "Password", "None", "KeyPair"),
 		refused("a key pair for torchrun", setting("spec.framework.ssh", `"KeyPair"`), "spec.framework.ssh: Invalid value: "+
 			"ssh KeyPair needs type Custom, because torchrun's workers do not log in to each other: set type to Custom or remove ssh"),

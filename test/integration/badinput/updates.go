@@ -11,11 +11,12 @@ type frozen struct {
 
 // What keeps a field from changing.
 const (
-	created = "because pods follow it only when they are created"
-	mounted = "because pods mount them when they are created"
-	read    = "because pods read it when they are created"
-	begun   = "because it must be there before the first worker"
-	started = "because they read it when they start"
+	created  = "because pods follow it only when they are created"
+	followed = "because pods follow them only when they are created"
+	mounted  = "because pods mount them when they are created"
+	read     = "because pods read it when they are created"
+	begun    = "because it must be there before the first worker"
+	started  = "because they read it when they start"
 )
 
 // frozenFields are all of them, each with another value than a valid job has.
@@ -24,6 +25,7 @@ func frozenFields() []frozen {
 		{"template", created, inPod("containers", `[{"name":"trainer","image":"other"}]`)},
 		{"template", created, inPod("nodeSelector", `{"pool":"a"}`)},
 		{"master", created, setting("spec.master.nodeSelector", `{"a":"b"}`)},
+		{"roles", followed, setting("spec.roles", `[{"name":"ps"}]`)},
 		{"accelerator", created, setting("spec.accelerator.models", `["A100"]`)},
 		{"networkTopology", created, setting("spec.networkTopology.highestTierAllowed", "1")},
 		{"checkpoint", read, setting("spec.checkpoint.graceSeconds", "60")},
@@ -38,12 +40,15 @@ func frozenFields() []frozen {
 
 // says are the words in which a change is refused while workers may run.
 func (f frozen) says() string {
-	but := ""
+	but, it := "", "it"
+	if f.because == followed {
+		it = "them"
+	}
 	if f.name == "framework" {
 		but = "nprocPerNode excepted, "
 	}
 	return "spec." + f.name + ": Invalid value: " + f.name + " cannot change while workers may run, " + but + f.because +
-		": set spec.suspend to true, wait for phase Suspended, change it, and set spec.suspend to false"
+		": set spec.suspend to true, wait for phase Suspended, change " + it + ", and set spec.suspend to false"
 }
 
 // Updates returns every case of a change of ElasticTrainingJob that is refused.

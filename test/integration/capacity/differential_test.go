@@ -408,7 +408,7 @@ func (o overlay) List(ctx context.Context, list client.ObjectList, opts ...clien
 		for i := range o.jobs {
 			controller := v1beta1.ControllerReference(&o.jobs[i], v1beta1.ElasticTrainingJobKind)
 			for at := range l.Items {
-				if _, is := rendezvous.WorkerIndex(o.jobs[i].Name, l.Items[at].Name); is {
+				if _, _, is := rendezvous.ReadName(o.jobs[i].Name, l.Items[at].Name); is {
 					l.Items[at].OwnerReferences = []metav1.OwnerReference{controller}
 				}
 			}
