@@ -100,6 +100,13 @@ func (d *draft) name() {
 			" and may have %d", index, len(name)+hostNameOverhead+len(index), longestHostName),
 			fmt.Sprintf("shorten the name to %d characters", room))
 	}
+	for i := range d.out.Spec.Roles {
+		role := d.out.Spec.Roles[i].Name
+		if room := longestHostName - len("-"+role+"-31"); len(name) > room {
+			d.refuse(path, name, fmt.Sprintf("the name will be refused: the host name NAME-%s-31 may have %d characters", role,
+				longestHostName), fmt.Sprintf("shorten the name to %d characters", room))
+		}
+	}
 	if !dns1035.MatchString(name) {
 		d.refuse(path, name, "the name will be refused, because it becomes part of host names",
 			"use lower-case letters, digits and dashes, begin with a letter, and leave out dots")

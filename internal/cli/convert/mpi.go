@@ -73,9 +73,9 @@ type mpiJob struct {
 
 func mpiPath(role kubeflowv1.ReplicaType) string { return "spec.mpiReplicaSpecs[" + string(role) + "]" }
 
-// FromMPIJob returns the ElasticTrainingJob that trains as an MPIJob (kubeflow.org/v2beta1) does: a launcher alone, or one that
-// trains as the workers do (runLauncherAsWorker) in a pod like theirs, which becomes worker 0. The notes say what is not
-// carried over or means something else. Without an ElasticTrainingJob, each note says what keeps the MPIJob from being
+// FromMPIJob returns the ElasticTrainingJob that trains as an MPIJob (kubeflow.org/v2beta1) does. The launcher becomes worker
+// 0: a role that leads; or, if it is alone or trains as the workers do (runLauncherAsWorker), one of them. The notes say what
+// is not carried over or means something else. Without an ElasticTrainingJob, each note says what keeps the MPIJob from being
 // converted. The MPIJob is not changed.
 func FromMPIJob(job *MPIJob) (*v1beta1.ElasticTrainingJob, []Note) {
 	c := &mpiJob{draft: newDraft(mpiOperator, mpiKind), in: copyOf(job)}
@@ -91,7 +91,12 @@ func FromMPIJob(job *MPIJob) (*v1beta1.ElasticTrainingJob, []Note) {
 	c.out.Spec.Framework.Type = v1beta1.FrameworkCustom
 	where := c.template()
 	c.slots()
-	if c.worker != nil {
+	switch {
+	case c.worker == nil:
+	case c.isApart():
+		c.launcherRole()
+		c.openMPI()
+	default:
 		c.worker0()
 		c.startBoth()
 		c.openMPI()
@@ -175,19 +180,28 @@ func (p *problems) mpiReplicas(role kubeflowv1.ReplicaType, s *kubeflowv1.Replic
 	}
 }
 
-// validateRoles refuses a launcher that is not one of the workers.
+// isApart is true for a launcher that trains nothing.
+func (c *mpiJob) isApart() bool { return !ptr.Deref(c.in.Spec.RunLauncherAsWorker, false) }
+
+// validateRoles refuses a launcher whose pod differs from the workers' in more than can be said of worker 0 or of a role.
 func (c *mpiJob) validateRoles(p *problems) {
 	spec := &c.in.Spec
-	if !ptr.Deref(spec.RunLauncherAsWorker, false) {
-		p.add("spec.runLauncherAsWorker", false, "the launcher is a pod apart from the workers, which trains nothing; "+seeRoles,
-			"let the launcher train too (runLauncherAsWorker: true, with the workers' template), or leave the job to MPI operator")
-	}
 	if spec.MPIImplementation != "" && spec.MPIImplementation != "OpenMPI" {
 		p.add("spec.mpiImplementation", spec.MPIImplementation, "Tideline writes hostfiles in Open MPI's form",
 			"use OpenMPI, or leave the job to MPI operator")
 	}
+	rule, do := seeRoles, alikeDo+mpiOperator
+	if c.isApart() {
+		rule = "a role differs from the workers in image, command, plain variables and resources of its training container, and " +
+			"in its node selector (docs/workers.md#roles)"
+		do = "let both have it, or leave the job to " + mpiOperator
+	}
 	theirs, ours := c.launcher.Template.DeepCopy(), c.worker.Template.DeepCopy()
+	theirEnv, ourEnv := theirs.Spec.Containers[0].Env, ours.Spec.Containers[0].Env
 	for _, t := range []*corev1.PodTemplateSpec{theirs, ours} {
+		if c.isApart() {
+			alikeButForRole(t, theirEnv, ourEnv)
+		}
 		main := &t.Spec.Containers[0]
 		main.Name = c.launcher.Template.Spec.Containers[0].Name // They are started by one command, whatever they are called.
 		main.Command, main.Args, main.Resources = nil, nil, corev1.ResourceRequirements{}
@@ -195,12 +209,16 @@ func (c *mpiJob) validateRoles(p *problems) {
 	}
 	if !equality.Semantic.DeepEqual(theirs, ours) {
 		differences(mpiPath(launcher)+".template", asMap(theirs), asMap(ours), func(path string, theirs, ours any) {
-			p.differs(path, theirs, mpiPath(worker), ours, mpiOperator)
+			p.differs(path, theirs, mpiPath(worker), ours, rule, do)
 		})
+	}
+	if main := &c.launcher.Template.Spec.Containers[0]; c.isApart() && len(main.Command) == 0 {
+		p.add(mpiPath(launcher)+".template.spec.containers["+main.Name+"].command", nil, "the launcher starts what its image "+
+			"starts, and a role without a command starts that of the workers", "write it")
 	}
 	for _, role := range []kubeflowv1.ReplicaType{launcher, worker} {
 		main := &spec.MPIReplicaSpecs[role].Template.Spec.Containers[0]
-		if len(main.Command) == 0 && (role == launcher || len(main.Args) > 0) {
+		if len(main.Command) == 0 && (role == launcher || len(main.Args) > 0) && !c.isApart() {
 			p.add(mpiPath(role)+".template.spec.containers["+main.Name+"].command", nil, "one command must start launcher and"+
 				" workers, and what the image starts is not known here", "write it")
 		}
@@ -248,19 +266,22 @@ func (c *mpiJob) slots() {
 
 const keysPath = "/etc/tideline/ssh"
 
+// launcherRole makes the launcher a role, and has the workers start what serves its logins.
+func (c *mpiJob) launcherRole() {
+	r := c.role("launcher", mpiPath(launcher)+".template.spec", &c.launcher.Template.Spec, &c.worker.Template.Spec)
+	r.Lead = true
+	c.out.Spec.Roles = []v1beta1.JobRole{r}
+	others := &c.worker.Template.Spec.Containers[0]
+	if len(others.Command) > 0 || len(others.Args) == 0 {
+		main := &c.out.Spec.Template.Spec.Containers[0]
+		main.Command, main.Args = c.serveLogins(), nil
+	}
+}
+
 // startBoth makes one command of launcher's and workers': worker 0 starts the launcher's.
 func (c *mpiJob) startBoth() {
 	first, others := &c.launcher.Template.Spec.Containers[0], &c.worker.Template.Spec.Containers[0]
-	words := slices.Concat(others.Command, others.Args)
-	if len(words) == 0 {
-		words = []string{"/usr/sbin/sshd", "-De"} // as MPI operator does
-	}
-	where := mpiPath(worker) + ".template.spec.containers[" + others.Name + "].command"
-	if path.Base(words[0]) == "sshd" {
-		words = append(words, "-o", "AuthorizedKeysFile="+keysPath+"/authorized_keys", "-o", "StrictModes=no")
-	} else {
-		c.note(where, words, "keys are in "+keysPath, "start sshd with -o AuthorizedKeysFile="+keysPath+"/authorized_keys")
-	}
+	words := c.serveLogins()
 	quoted := make([]string, len(words))
 	for i, word := range words {
 		quoted[i] = quote(word)
@@ -270,8 +291,27 @@ func (c *mpiJob) startBoth() {
 		"/bin/sh", "-c", `if [ "$JAX_PROCESS_ID" != 0 ]; then exec ` + strings.Join(quoted, " ") + `; fi; exec "$@"`, "launcher",
 	}
 	main.Args = slices.Concat(first.Command, first.Args)
-	c.note(where, shownWords(slices.Concat(others.Command, others.Args)), "all workers start by one command, a shell: worker 0"+
-		" runs the launcher's, the others sshd's, with Tideline's keys", "have /bin/sh in the image")
+	c.note(c.loginsPath(), shownWords(slices.Concat(others.Command, others.Args)), "all workers start by one command, a shell: "+
+		"worker 0 runs the launcher's, the others sshd's, with Tideline's keys", "have /bin/sh in the image")
+}
+
+// loginsPath is where the workers' command stands.
+func (c *mpiJob) loginsPath() string {
+	return mpiPath(worker) + ".template.spec.containers[" + c.worker.Template.Spec.Containers[0].Name + "].command"
+}
+
+// serveLogins is what the workers start: their command, by default sshd, with Tideline's keys.
+func (c *mpiJob) serveLogins() []string {
+	others := &c.worker.Template.Spec.Containers[0]
+	words := slices.Concat(others.Command, others.Args)
+	if len(words) == 0 {
+		words = []string{"/usr/sbin/sshd", "-De"} // as MPI operator does
+	}
+	if path.Base(words[0]) == "sshd" {
+		return append(words, "-o", "AuthorizedKeysFile="+keysPath+"/authorized_keys", "-o", "StrictModes=no")
+	}
+	c.note(c.loginsPath(), words, "keys are in "+keysPath, "start sshd with -o AuthorizedKeysFile="+keysPath+"/authorized_keys")
+	return words
 }
 
 // quote writes a word for a shell.

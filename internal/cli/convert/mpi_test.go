@@ -41,10 +41,13 @@ spec:
             image: mpi:1
 `
 
+// mpiShell is said of a launcher that works as the workers do.
+const mpiShell = "spec.mpiReplicaSpecs[Worker].template.spec.containers[mpi-worker].command is not set: all workers start " +
+	"by one command, a shell: worker 0 runs the launcher's, the others sshd's, with Tideline's keys; have /bin/sh in the image"
+
 // mpiAlways is said of every job with workers.
 var mpiAlways = []string{
-	"spec.mpiReplicaSpecs[Worker].template.spec.containers[mpi-worker].command is not set: all workers start by one command, a " +
-		"shell: worker 0 runs the launcher's, the others sshd's, with Tideline's keys; have /bin/sh in the image",
+	mpiShell,
 	"spec.sshAuthMountPath is not set: keys are in /etc/tideline/ssh, for which the operator needs the rights of component " +
 		"ssh-keys; log in by ssh -F /etc/tideline/ssh/config",
 	"spec.mpiReplicaSpecs[Worker].restartPolicy is not set: MPI operator leaves the others alone when a worker fails; Tideline " +
@@ -128,8 +131,19 @@ func TestMPINotConverted(t *testing.T) {
 		says []string
 	}{
 		"no name": {func(j *MPIJob) { j.Name = "" }, []string{"metadata.name is not set"}},
-		"a launcher apart": {func(j *MPIJob) { j.Spec.RunLauncherAsWorker = nil },
-			[]string{"spec.runLauncherAsWorker = false: the launcher is a pod apart from the workers"}},
+		"a launcher apart with a sidecar": {func(j *MPIJob) {
+			j.Spec.RunLauncherAsWorker = nil
+			spec := &j.Spec.MPIReplicaSpecs[launcher].Template.Spec
+			spec.Containers = append(spec.Containers, corev1.Container{Name: "side", Image: "s"})
+		}, []string{"does not have it; a role differs from the workers in image"}},
+		"a launcher apart with a secret": {func(j *MPIJob) {
+			j.Spec.RunLauncherAsWorker = nil
+			mpiMain(j, launcher).Env = []corev1.EnvVar{{Name: "KEY", ValueFrom: &corev1.EnvVarSource{}}}
+		}, []string{"containers[mpi-launcher].env = "}},
+		"a launcher apart that starts what its image starts": {func(j *MPIJob) {
+			j.Spec.RunLauncherAsWorker = nil
+			mpiMain(j, launcher).Command, mpiMain(j, launcher).Args = nil, nil
+		}, []string{"command is not set: the launcher starts what its image starts"}},
 		"no launcher": {func(j *MPIJob) { delete(j.Spec.MPIReplicaSpecs, launcher) },
 			[]string{"spec.mpiReplicaSpecs[Launcher] is not set"}},
 		"another role": {func(j *MPIJob) { j.Spec.MPIReplicaSpecs["Server"] = nil },
@@ -154,6 +168,44 @@ func TestMPINotConverted(t *testing.T) {
 			notConverted(t, out, notes, c.says)
 		})
 	}
+}
+
+// A launcher that trains nothing is what MPI operator has by default.
+func TestMPILauncherBecomesARole(t *testing.T) {
+	g := rules(t)
+	in := parsed[MPIJob](t, launcherJob)
+	in.Spec.RunLauncherAsWorker = nil
+	main := mpiMain(in, launcher)
+	main.Image, main.Env = "launch:1", []corev1.EnvVar{{Name: "STEPS", Value: "9"}}
+	mpiMain(in, worker).Resources = gpus(2)
+	mpiMain(in, worker).Env = []corev1.EnvVar{{Name: "NCCL_DEBUG", Value: "WARN"}}
+	in.Spec.MPIReplicaSpecs[launcher].Template.Spec.NodeSelector = map[string]string{"pool": "cpu"}
+	out, notes := FromMPIJob(in)
+	if out == nil {
+		t.Fatalf("not converted: %v", notes)
+	}
+	for path, want := range map[string]string{
+		"spec.minReplicas": "2", "spec.maxReplicas": "2", "spec.master": "null",
+		"spec.roles.0": `{"args":["/opt/pi","it's"],"command":["mpirun","-n","4"],"env":[{"name":"STEPS","value":"9"}],` +
+			`"image":"launch:1",` +
+			`"lead":true,"name":"launcher","nodeSelector":{"pool":"cpu"},"replicas":1,"resources":{}}`,
+		"spec.successPolicy": `{"completionGraceSeconds":0}`,
+		trainer + ".command": `["/usr/sbin/sshd","-De","-o","AuthorizedKeysFile=/etc/tideline/ssh/authorized_keys","-o",` +
+			`"StrictModes=no"]`,
+		trainer + ".args":  "null",
+		trainer + ".image": `"mpi:1"`,
+	} {
+		if have := at(t, out, path); have != want {
+			t.Errorf("%s is %s, want %s", path, have, want)
+		}
+	}
+	said(t, notes, []string{"env[NCCL_DEBUG] is not set: the workers have this variable, and so has the launcher"}, mpiAlways[1:]...)
+	agree(t, g, out, notes)
+
+	in.Name = strings.Repeat("a", 52)
+	_, notes = FromMPIJob(in)
+	said(t, notes, []string{"env[NCCL_DEBUG] is not set",
+		"the host name NAME-launcher-31 may have 63 characters; shorten the name to 51 characters"}, mpiAlways[1:]...)
 }
 
 // The command that starts both runs the launcher's words in worker 0 and the workers' in the others, whatever stands in them.

@@ -270,7 +270,7 @@ func TestVolcanoPolicies(t *testing.T) {
 }
 
 func TestVolcanoNotConverted(t *testing.T) {
-	const roles = "Tideline's workers are all alike"
+	const roles = "this command makes workers alike"
 	for name, c := range map[string]struct {
 		edit func(*batch.Job)
 		says []string

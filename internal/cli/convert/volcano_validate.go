@@ -12,12 +12,11 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
-// seeRoles is the rule that jobs of several kinds of pods break.
+// seeRoles is the rule that jobs of several kinds of pods break, and alikeDo what to do about it.
 const (
-	seeRoles = "Tideline's workers are all alike, but for resources and node selector of worker 0, until it has roles" +
-		" (docs/decisions/0068-roles.md)"
-	alikeDo = "let one template and one command serve all, which asks for its index (docs/workers.md#without-torchrun), " +
-		"or leave the job to "
+	seeRoles = "this command makes workers alike, but for resources and node selector of worker 0"
+	alikeDo  = "write the job with spec.roles (docs/workers.md#roles), let one command serve all, which asks for its index, or " +
+		"leave the job to "
 )
 
 // validate finds the tasks, and returns what Volcano would refuse or Tideline cannot express.
@@ -117,12 +116,12 @@ func (c *volcanoJob) compareTasks(p *problems) {
 		return
 	}
 	differences(c.firstPath+".template", asMap(theirs), asMap(ours), func(path string, theirs, ours any) {
-		p.differs(path, theirs, c.restPath, ours, "Volcano")
+		p.differs(path, theirs, c.restPath, ours, seeRoles, alikeDo+"Volcano")
 	})
 }
 
-// differs refuses a field in which the pod of worker 0 is not like the others.
-func (p *problems) differs(path string, theirs any, others string, ours any, controller string) {
+// differs refuses, by a rule, a field in which the pod of worker 0 is not like the others, and says what to do.
+func (p *problems) differs(path string, theirs any, others string, ours any, rule, do string) {
 	meaning := others + " has " + show(ours)
 	if empty(ours) {
 		meaning = others + " does not have it"
@@ -130,7 +129,7 @@ func (p *problems) differs(path string, theirs any, others string, ours any, con
 	if empty(theirs) {
 		theirs = nil
 	}
-	p.add(path, theirs, meaning+"; "+seeRoles, alikeDo+controller)
+	p.add(path, theirs, meaning+"; "+rule, do)
 }
 
 // numbers refuses what Volcano refuses of the job's numbers, and what Tideline cannot count.
