@@ -30,6 +30,7 @@ type program struct {
 // together, but for what runs it in a cluster.
 var TrainingOperatorManifests = []string{
 	"manifests/base/crds/kubeflow.org_pytorchjobs.yaml",
+	"manifests/base/crds/kubeflow.org_tfjobs.yaml",
 	"manifests/base/rbac/role.yaml",
 	"manifests/base/rbac/cluster-role-binding.yaml",
 	"manifests/base/webhook/manifests.yaml",

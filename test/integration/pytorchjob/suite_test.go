@@ -22,4 +22,4 @@ func TestPyTorchJobs(t *testing.T) {
 
 // One large node that no job uses keeps a job without room from holding up the others.
 var shared = suite.New(cluster.Options{GPUNodes: 1, GPUsPerNode: 4096, SchedulePeriod: 100 * time.Millisecond},
-	trainingoperator.Start)
+	trainingoperator.StartWithTFJobs)

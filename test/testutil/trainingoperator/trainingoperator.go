@@ -50,7 +50,14 @@ type trainer struct {
 // gangs, and starts it as a process with the service account and the role of its
 // own installation. It is built the first time. Start returns when its webhook
 // answers.
-func Start(ctx context.Context, c *cluster.Cluster) (err error) {
+func Start(ctx context.Context, c *cluster.Cluster) error { return start(ctx, c, "pytorchjob") }
+
+// StartWithTFJobs is Start for TFJobs too.
+func StartWithTFJobs(ctx context.Context, c *cluster.Cluster) error {
+	return start(ctx, c, "pytorchjob", "tfjob")
+}
+
+func start(ctx context.Context, c *cluster.Cluster, kinds ...string) (err error) {
 	t := trainer{cluster: c}
 	if t.programs, err = c.Build(ctx, cluster.TrainingOperator); err != nil {
 		return err
@@ -76,16 +83,19 @@ func Start(ctx context.Context, c *cluster.Cluster) (err error) {
 		Ports:   2,
 		Prepare: func(ctx context.Context, ports []int) ([]string, error) {
 			probes = cluster.Address(ports[1])
-			return []string{
+			flags := []string{
 				"--kubeconfig=" + kubeconfig,
-				"--enable-scheme=pytorchjob",
 				"--gang-scheduler-name=volcano",
 				"--webhook-server-port=" + strconv.Itoa(ports[0]),
 				"--health-probe-bind-address=" + probes,
 				"--metrics-bind-address=0",
 				// Its own default of 20 requests a second is for clusters with other users.
 				"--kube-api-qps=500", "--kube-api-burst=500",
-			}, t.route(ctx, validation, int32(ports[0]))
+			}
+			for _, kind := range kinds {
+				flags = append(flags, "--enable-scheme="+kind)
+			}
+			return flags, t.route(ctx, validation, int32(ports[0]))
 		},
 		Ready: func(ctx context.Context) error {
 			return errors.Join(t.mountSecret(ctx), cluster.Healthy(ctx, "http://"+probes+"/readyz"))
