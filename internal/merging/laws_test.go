@@ -262,7 +262,8 @@ func (l *randomPool) order(d *JobDecision) float64 {
 		if s.Schedule != nil {
 			interval = s.Schedule.Interval.Duration
 		}
-		age += 100 * l.now.Sub(joined.Time).Seconds() / interval.Seconds()
+		// A clock that was set back by more than the interval takes all of the age, and no more.
+		age = max(0, age+100*l.now.Sub(joined.Time).Seconds()/interval.Seconds())
 	}
 	extra := min(int64(s.Weight.PerIncrement)*int64(st.Increments)+int64(s.Weight.Boost), 1000)
 	return age*float64(l.config.Tiers.MergeFactor(st.Tier)) + float64(extra)

@@ -195,7 +195,7 @@ func (l *randomPool) orderByIncrements(d *JobDecision) float64 {
 		interval = s.Schedule.Interval.Duration
 	}
 	if joined := d.Job.Object.Status.QueueTime; joined != nil {
-		waited = 100 * l.now.Sub(joined.Time).Seconds() / interval.Seconds()
+		waited = max(-100, 100*l.now.Sub(joined.Time).Seconds()/interval.Seconds()) // As for age, a clock may have been set back.
 	}
 	switch {
 	case s.Schedule.Interval == nil:
