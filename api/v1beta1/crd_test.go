@@ -136,6 +136,15 @@ func TestDefaultsAreThoseOfTheSchema(t *testing.T) {
 			t.Errorf("%s: the schema's default is %d (%v), the constant's %d", field, have, err, want)
 		}
 	}
+	roles := spec["roles"]
+	role := roles.Items.Schema.Properties
+	if most, long := *roles.MaxItems, *role["name"].MaxLength; most != v1beta1.MaxRoles || long != v1beta1.MaxRoleName {
+		t.Errorf("there may be %d roles with names of %d letters, MaxRoles is %d and MaxRoleName %d", most, long, v1beta1.MaxRoles,
+			v1beta1.MaxRoleName)
+	}
+	if most := *role["replicas"].Maximum; most != v1beta1.MaxRoleMembers {
+		t.Errorf("a role may have %v workers, MaxRoleMembers is %d", most, v1beta1.MaxRoleMembers)
+	}
 	if port := spec["framework"].Properties["port"].Default; port != nil {
 		t.Errorf("the schema's default of the port is %s: it would hide whether somebody chose one", port.Raw)
 	}

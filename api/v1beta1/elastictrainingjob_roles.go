@@ -4,6 +4,9 @@ package v1beta1
 // about room.
 const MaxRoleMembers = 31
 
+// MaxRoles is how many roles a job may have.
+const MaxRoles = 8
+
 // MaxRoleName is the length that the name of a role may have.
 const MaxRoleName = 12
 

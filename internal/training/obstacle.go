@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -43,15 +44,16 @@ func invalidSpec(s *jobstate.State) *jobstate.Obstacle {
 
 // rolesWrong refuses roles that contradict each other, the range of the job or its framework.
 func rolesWrong(s *jobstate.State) *jobstate.Obstacle {
-	found := trainingpod.CheckRoles(s.Spec, s.Config.Accelerators)
+	return stallBy(trainingpod.CheckRoles(s.Spec, s.Config.Accelerators), v1beta1.ReasonInvalidSpec,
+		"Correct the spec; what cannot change while workers may run changes once spec.suspend is true and the job has stopped.")
+}
+
+// stallBy is the obstacle of a job in whose spec errors were found, with what to do about them; nil for none.
+func stallBy(found field.ErrorList, reason, advice string) *jobstate.Obstacle {
 	if len(found) == 0 {
 		return nil
 	}
-	return &jobstate.Obstacle{
-		Reason:  v1beta1.ReasonInvalidSpec,
-		Message: trainingpod.DescribeErrors(found) + ". Correct it, in a job that has begun while spec.suspend is true.",
-		Stalled: true,
-	}
+	return &jobstate.Obstacle{Reason: reason, Message: trainingpod.DescribeErrors(found) + ". " + advice, Stalled: true}
 }
 
 // kueueQueueLabel is how jobs are labelled for Kueue (sigs.k8s.io/kueue, pkg/controller/constants).
@@ -151,16 +153,8 @@ func approvalOf(s *jobstate.State) (waits string, until time.Time) {
 // to stop it would harm the very work that the tier protects. Its new workers get what the template allows.
 func qosNotMet(s *jobstate.State) *jobstate.Obstacle {
 	tier, _ := s.AskedTier()
-	found := trainingpod.CheckJobQoS(s.Spec, tier)
-	if len(found) == 0 {
-		return nil
-	}
-	return &jobstate.Obstacle{
-		Reason: v1beta1.ReasonQoSNotMet,
-		Message: trainingpod.DescribeErrors(found) + ". Set spec.tier to another tier, or suspend the job, change the " +
-			"template's resources, and resume it.",
-		Stalled: true,
-	}
+	return stallBy(trainingpod.CheckJobQoS(s.Spec, tier), v1beta1.ReasonQoSNotMet,
+		"Set spec.tier to another tier, or suspend the job, change the template's resources, and resume it.")
 }
 
 // protectedTooLong refuses a shrink.minRunSeconds above what the tier allows. For a job that has begun the tier's value is used
@@ -176,15 +170,8 @@ func protectedTooLong(s *jobstate.State) *jobstate.Obstacle {
 // graceTooLong refuses grace periods above what the configuration allows, because others wait that long for the room. A job that
 // has begun keeps running.
 func graceTooLong(s *jobstate.State) *jobstate.Obstacle {
-	found := trainingpod.CheckJobGrace(s.Spec, s.Config.Limits)
-	if len(found) == 0 {
-		return nil
-	}
-	return &jobstate.Obstacle{
-		Reason:  v1beta1.ReasonLimitExceeded,
-		Message: trainingpod.DescribeErrors(found) + ". Suspend the job, lower them, and resume it.",
-		Stalled: true,
-	}
+	return stallBy(trainingpod.CheckJobGrace(s.Spec, s.Config.Limits), v1beta1.ReasonLimitExceeded,
+		"Suspend the job, lower them, and resume it.")
 }
 
 // unknownAccelerator refuses an accelerator whose model the operator cannot select nodes by.

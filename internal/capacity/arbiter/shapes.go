@@ -46,11 +46,11 @@ func (c *collector) otherModels(key types.NamespacedName, job *v1beta1.ElasticTr
 	if own == "" || job.Spec.Accelerator == nil || c.rollOf(key).bound > 0 || len(job.Status.Members) > 0 {
 		return nil
 	}
-	var all []capacity.Variant
+	all, placed := []capacity.Variant(nil), c.placedOf(key, job)
 	for _, model := range job.Spec.Accelerator.Models {
 		if model != own {
 			other := capacity.Variant{Model: model}
-			other.Shape, other.Apart, _ = c.shapesOf(job, model, missing, c.placedOf(key, job))
+			other.Shape, other.Apart, _ = c.shapesOf(job, model, missing, placed)
 			all = append(all, other)
 		}
 	}

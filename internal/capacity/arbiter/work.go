@@ -12,7 +12,7 @@ import (
 
 // crew is the workers of a training that run.
 type crew struct {
-	// master is worker 0, and others those beside it by their roles, in each of which they are alike.
+	// master is worker 0. others are the rest, by role, because workers of a role ask for the same.
 	master *knownPod
 	others map[string]alike
 }

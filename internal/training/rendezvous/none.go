@@ -38,8 +38,6 @@ const (
 	variableLimit = 120 << 10
 	// filesLimit is what the ConfigMap may have, with some to spare: the API server takes 1 MiB.
 	filesLimit = 1000 << 10
-	// maxRoles is how many roles a job may have (spec.roles).
-	maxRoles = 8
 )
 
 // roleKeys are the keys of a role: the file of its hosts, their list, and their number.
@@ -73,7 +71,7 @@ func fitsVariable(job *v1beta1.ElasticTrainingJob, workers int32) bool {
 // HostKeys are the keys that the ConfigMap of a job may have.
 func HostKeys() []string {
 	keys := slices.Collect(maps.Keys(HostFiles(&v1beta1.ElasticTrainingJob{}, []int32{0}, 1, func(int32) int64 { return 0 })))
-	for n := range maxRoles {
+	for n := range v1beta1.MaxRoles {
 		file, hosts, num := roleKeys(n)
 		keys = append(keys, file, hosts, num)
 	}

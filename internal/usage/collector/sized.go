@@ -148,7 +148,7 @@ func (s *slack) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// addSlack adds the slack of a job, of which count says how many pods have a role.
+// addSlack adds the slack of a job. count is how many of its pods have a role.
 func addSlack(
 	sums map[[4]string]float64, st *v1beta1.SizingStatus, profile, tier string, count func(sizing.Role) int32,
 ) {

@@ -20,12 +20,7 @@ const (
 )
 
 // RoleOf is the role of the pod of a job with that index.
-func RoleOf(index int32) Role {
-	if index == 0 {
-		return Master
-	}
-	return Worker
-}
+func RoleOf(index int32) Role { return RoleNamed(string(Worker), index) }
 
 // RoleNamed is the role of the pod of a training with that index, by the name of its role there.
 func RoleNamed(name string, index int32) Role {
