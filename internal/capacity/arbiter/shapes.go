@@ -132,12 +132,8 @@ func (s *shapeCache) shapesOf(job *v1beta1.ElasticTrainingJob) *jobShapes {
 
 // isUnmodelled is true if a worker of the job asks for something that the model does not cover.
 func (c *collector) isUnmodelled(job *v1beta1.ElasticTrainingJob, model string) bool {
-	for _, i := range append(trainingpod.ApartMembers(job), 0, trainingpod.Ordinary) {
-		if c.shapeOf(job, model, i).Unmodelled != "" {
-			return true
-		}
-	}
-	return false
+	isBeyond := func(i int32) bool { return c.shapeOf(job, model, i).Unmodelled != "" }
+	return isBeyond(0) || isBeyond(trainingpod.Ordinary) || slices.ContainsFunc(trainingpod.ApartMembers(job), isBeyond)
 }
 
 // shapedAlike is true if two states of a job give its workers the same shapes. Most changes of a status do.

@@ -3,6 +3,7 @@ package arbiter
 import (
 	"context"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,7 +15,7 @@ import (
 type crew struct {
 	// master is worker 0. others are the rest, by role, because workers of a role ask for the same.
 	master *knownPod
-	others map[string]alike
+	others []alike
 }
 
 // alike are so many pods that are like one.
@@ -30,10 +31,12 @@ func (c *crew) join(p *knownPod) {
 	case p.index == 0:
 		c.master = p
 	default:
-		if c.others == nil {
-			c.others = map[string]alike{}
+		// No map: most jobs have one role, and each evaluation counts the crews of all of them.
+		at := slices.IndexFunc(c.others, func(a alike) bool { return a.one.role == p.role })
+		if at < 0 {
+			at, c.others = len(c.others), append(c.others, alike{one: p})
 		}
-		c.others[p.role] = alike{p, c.others[p.role].count + 1}
+		c.others[at].count++
 	}
 }
 

@@ -74,7 +74,7 @@ func leaders(job *v1beta1.ElasticTrainingJobSpec) int32 {
 	return 0
 }
 
-// kinds lists one worker of each kind among the first so many, by index: worker 0, an ordinary worker, and the first of each role.
+// kinds lists one worker of each kind among the first so many, by index: worker 0, an ordinary one, and the first of each role.
 func kinds(job *v1beta1.ElasticTrainingJobSpec, workers int32) []int32 {
 	var all []int32
 	if workers > 0 {
