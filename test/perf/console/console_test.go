@@ -1,18 +1,21 @@
 package main
 
 import (
+	"bytes"
 	"errors"
-	"strings"
+	"math"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
 )
 
 // rounds are some whose reconciles took so many milliseconds, without and with readers.
 func rounds(pairs ...[2]float64) (all []round) {
 	of := func(ms float64) minuteOf {
-		return minuteOf{figures: figures{reconciles: 1000, took: ms, changes: 500, waited: 1, cpu: 3}}
+		return minuteOf{figures: figures{reconciles: 1000, took: ms, changes: 500, waited: 1, cpu: 3, times: taking(ms)}}
 	}
 	for _, p := range pairs {
 		r := round{without: of(p[0]), with: of(p[1])}
@@ -20,6 +23,12 @@ func rounds(pairs ...[2]float64) (all []round) {
 		all = append(all, r)
 	}
 	return all
+}
+
+// taking has all reconciles in the narrow bucket of so many milliseconds.
+func taking(ms float64) spread {
+	const schema = 8
+	return spread{schema: schema, buckets: map[int32]float64{int32(math.Ceil(math.Log2(ms/1000) * (1 << schema))): 1000}}
 }
 
 func TestWhatRoundsShow(t *testing.T) {
@@ -51,7 +60,8 @@ func TestTheTableHasEveryRound(t *testing.T) {
 	text := report(o, rounds([2]float64{10, 10.5}, [2]float64{20, 21}))
 	for _, line := range []string{
 		"2 rounds of 1m0s without and 1m0s with 50 readers, from seed 1; at commit abc1234; ",
-		"| **a reconcile, ms** | 10.00, 20.00 | 10.50, 21.00 | 1.050 (1.050 to 1.050) |",
+		"| a reconcile on average, ms | 10.00, 20.00 | 10.50, 21.00 | 1.050 (1.050 to 1.050) |",
+		"| **half of the reconciles take up to, ms** | ", "| **nine of ten take up to, ms** | ",
 		"| half of them within, ms | 2, 2 |", "| 99 of 100 within, ms | 30, 30 |", "| changes of pages that were followed | 7, 7 |",
 	} {
 		g.Expect(text).To(ContainSubstring(line))
@@ -73,26 +83,58 @@ func TestWorkIsThatOfTheSeed(t *testing.T) {
 
 func TestFiguresAreThoseOfTrainings(t *testing.T) {
 	g := NewWithT(t)
-	const metrics = `# TYPE controller_runtime_reconcile_time_seconds histogram
-controller_runtime_reconcile_time_seconds_bucket{controller="mergejob",le="+Inf"} 9
-controller_runtime_reconcile_time_seconds_sum{controller="mergejob"} 9
-controller_runtime_reconcile_time_seconds_count{controller="mergejob"} 9
-controller_runtime_reconcile_time_seconds_bucket{controller="elastictrainingjob",le="+Inf"} 4
-controller_runtime_reconcile_time_seconds_sum{controller="elastictrainingjob"} 0.2
-controller_runtime_reconcile_time_seconds_count{controller="elastictrainingjob"} 4
-# TYPE workqueue_queue_duration_seconds histogram
-workqueue_queue_duration_seconds_bucket{controller="elastictrainingjob",name="elastictrainingjob",le="+Inf"} 2
-workqueue_queue_duration_seconds_sum{controller="elastictrainingjob",name="elastictrainingjob"} 0.1
-workqueue_queue_duration_seconds_count{controller="elastictrainingjob",name="elastictrainingjob"} 2
-# TYPE process_cpu_seconds_total counter
-process_cpu_seconds_total 1.5
-`
-	f, err := figuresOf(strings.NewReader(metrics))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(f).To(Equal(figures{reconciles: 4, took: 0.2, changes: 2, waited: 0.1, cpu: 1.5}))
-	g.Expect(f.reconcile()).To(BeNumerically("~", 50, 1e-9))
-	g.Expect(f.wait()).To(BeNumerically("~", 50, 1e-9))
-	g.Expect(f.since(figures{reconciles: 1, cpu: 1})).To(Equal(figures{reconciles: 3, took: 0.2, changes: 2, waited: 0.1, cpu: 0.5}))
-	_, err = figuresOf(strings.NewReader("a 1\n"))
+	registry := prometheus.NewRegistry()
+	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "controller_runtime_reconcile_time_seconds", NativeHistogramBucketFactor: 1.1,
+	}, []string{"controller"})
+	waited := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "workqueue_queue_duration_seconds"}, []string{"controller"})
+	cpu := prometheus.NewCounter(prometheus.CounterOpts{Name: "process_cpu_seconds_total"})
+	registry.MustRegister(took, waited, cpu)
+	scraped := func() (figures, error) {
+		families, err := registry.Gather()
+		g.Expect(err).NotTo(HaveOccurred())
+		var text bytes.Buffer
+		format := expfmt.NewFormat(expfmt.TypeProtoDelim)
+		for _, family := range families {
+			g.Expect(expfmt.NewEncoder(&text, format).Encode(family)).To(Succeed())
+		}
+		return figuresOf(expfmt.NewDecoder(&text, format))
+	}
+	_, err := scraped()
 	g.Expect(err).To(MatchError(ContainSubstring("does not tell of its reconciles")))
+
+	took.WithLabelValues("mergejob").Observe(9)
+	waited.WithLabelValues(controller).Observe(0.05)
+	cpu.Add(1)
+	for range 10 {
+		took.WithLabelValues(controller).Observe(0.3)
+	}
+	before, err := scraped()
+	g.Expect(err).NotTo(HaveOccurred())
+	waited.WithLabelValues(controller).Observe(0.07)
+	cpu.Add(0.5)
+	for i := range 100 {
+		took.WithLabelValues(controller).Observe(0.001 * float64(i+1))
+	}
+	after, err := scraped()
+	g.Expect(err).NotTo(HaveOccurred())
+	f := after.since(before)
+	g.Expect(f.reconciles).To(BeEquivalentTo(100))
+	g.Expect(f.reconcile()).To(BeNumerically("~", 50.5, 1e-9), "none of the time before")
+	g.Expect(f.wait()).To(BeNumerically("~", 70, 1e-9))
+	g.Expect(f.cpu).To(BeNumerically("~", 0.5, 1e-9))
+	g.Expect(f.half()).To(BeNumerically("~", 50, 2))
+	g.Expect(f.most()).To(BeNumerically("~", 90, 3))
+}
+
+// A histogram with too many buckets joins them, also between two scrapes.
+func TestSpreadsOfTwoWidths(t *testing.T) {
+	g := NewWithT(t)
+	fine := spread{schema: 3, none: 2, zero: 0.000001, buckets: map[int32]float64{-40: 10, -39: 10, -38: 10, -37: 10}}
+	coarse := spread{schema: 2, none: 2, zero: 0.000001, buckets: map[int32]float64{-20: 10, -19: 20, -18: 10, 4: 5}}
+	g.Expect(fine.coarser(2).buckets).To(Equal(map[int32]float64{-20: 10, -19: 20, -18: 10}))
+	since := coarse.since(fine)
+	g.Expect(since.within(0.5)).To(BeNumerically("~", 1000*math.Exp2(3.5/4), 1e-6), "the five that came")
+	g.Expect(since.none).To(BeZero())
+	g.Expect(spread{none: 3, zero: 0.001, buckets: map[int32]float64{8: 1}}.within(0.5)).To(BeEquivalentTo(1), "what takes no time")
 }
