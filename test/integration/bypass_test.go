@@ -15,12 +15,13 @@ import (
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/integration/badinput"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 // What becomes of objects that reached the API server while the rules of their definition were off, as before an upgrade that
 // brought a rule. The definition is changed for that, so there is a cluster for it alone. Late, because the specs that take
 // longest come first and leave room at the end.
-var _ = Describe("An object that bypassed validation", Ordered, ContinueOnFailure, SpecPriority(-1), func() {
+var _ = Describe("An object that bypassed validation", Ordered, ContinueOnFailure, SpecPriority(-1), suite.Long, func() {
 	var in *testutil.Installation
 	// One job that no program in Go reads is enough for the operator to list none.
 	cases := slices.DeleteFunc(badinput.Cases(), func(c badinput.Case) bool { return c.Unreadable || c.Harmless() })

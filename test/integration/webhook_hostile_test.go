@@ -14,6 +14,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 // mallory may do what users of a namespace may.
@@ -67,7 +68,7 @@ func tryAsUser(installation func() *testutil.Installation, scenario func(name st
 		}, "spec.elasticity.shrink.minRunSeconds"),
 	)
 
-	It("T7: outlive forty reviews of a megabyte at once, and serve others", func() {
+	It("T7: outlive forty reviews of a megabyte at once, and serve others", suite.Long, func() {
 		s, others := scenario("hostile"), scenario("served", 2)
 		his := as(s, mallory, "edit")
 		process := installation().Operator.Process()
