@@ -190,10 +190,9 @@ func (c *mpiJob) validateRoles(p *problems) {
 		p.add("spec.mpiImplementation", spec.MPIImplementation, "Tideline writes hostfiles in Open MPI's form",
 			"use OpenMPI, or leave the job to MPI operator")
 	}
-	rule, do := seeRoles, alikeDo+mpiOperator
+	rule, do := seeMaster, alikeDo+mpiOperator
 	if c.isApart() {
-		rule = "a role differs from the workers in image, command, plain variables and resources of its training container, and " +
-			"in its node selector (docs/workers.md#roles)"
+		rule = seeRole
 		do = "let both have it, or leave the job to " + mpiOperator
 	}
 	theirs, ours := c.launcher.Template.DeepCopy(), c.worker.Template.DeepCopy()
@@ -213,8 +212,7 @@ func (c *mpiJob) validateRoles(p *problems) {
 		})
 	}
 	if main := &c.launcher.Template.Spec.Containers[0]; c.isApart() && len(main.Command) == 0 {
-		p.add(mpiPath(launcher)+".template.spec.containers["+main.Name+"].command", nil, "the launcher starts what its image "+
-			"starts, and a role without a command starts that of the workers", "write it")
+		p.add(mpiPath(launcher)+".template.spec.containers["+main.Name+"].command", nil, inheritsCommand("launcher"), "write it")
 	}
 	for _, role := range []kubeflowv1.ReplicaType{launcher, worker} {
 		main := &spec.MPIReplicaSpecs[role].Template.Spec.Containers[0]

@@ -112,7 +112,7 @@ func TestPageHasEveryFieldOfMPIJob(t *testing.T) {
 }
 
 func TestPageHasEveryPluginOfVolcano(t *testing.T) {
-	known := append(sortedKeys(foreign), pluginEnv, pluginSvc, pluginSSH, pluginMPI, pluginPyTorch)
+	known := append(sortedKeys(foreign), pluginEnv, pluginSvc, pluginSSH, pluginMPI, pluginPyTorch, pluginTensorFlow)
 	var listed []string
 	for _, row := range rowsOf(section(t, "plugins")) {
 		listed = append(listed, codeNames(row[0])...)

@@ -18,6 +18,13 @@ const (
 	longestRoleText   = 4096
 )
 
+// seeRole is the rule that pods break which differ in more than a role can say.
+const seeRole = "a role differs from the workers in image, command, plain variables and resources of its training container, " +
+	"and in its node selector (docs/workers.md#roles)"
+
+// masterRole is the role whose name is kept for the worker that leads.
+const masterRole = "master"
+
 // roleVariable is what the name of a role's variable must match (RoleVariable).
 var roleVariable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 

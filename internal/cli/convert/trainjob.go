@@ -110,7 +110,7 @@ func (c *trainJob) backend(p *problems) {
 		value any
 		what  string
 	}{
-		{"mpi", m.MPI, "a launcher that starts processes in the other nodes; " + seeRoles},
+		{"mpi", m.MPI, "a launcher that starts processes in the other nodes; " + seeMaster},
 		{"flux", m.Flux, "Flux's brokers, which Tideline does not set up"},
 		{"xgboost", m.XGBoost, "XGBoost's tracker and variables, which Tideline does not set"},
 	} {

@@ -101,7 +101,7 @@ func (c *trainJob) resolve(p *problems) {
 
 // otherJob refuses a job of the runtime that runs other pods than those that train.
 func (c *trainJob) otherJob(p *problems, job *ReplicatedJob) {
-	meaning, do := "pods beside those that train; "+seeRoles, "leave the job to trainer"
+	meaning, do := "pods beside those that train; "+seeMaster, "leave the job to trainer"
 	if step := job.Template.Labels[ancestorLabel]; step == "dataset-initializer" || step == "model-initializer" {
 		meaning = "an initializer is a job of its own that loads data before the training; Tideline runs none"
 		do = "load the data once into a claim by a Job, mount the claim, and name a runtime without the initializer"

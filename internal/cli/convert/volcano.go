@@ -26,15 +26,18 @@ type volcanoJob struct {
 	draft
 	in      *batch.Job
 	plugins pluginArgs
-	// first is the task of one pod that becomes worker 0, and rest the task of the others. A job of one task has no first.
+	// first is the task of one pod that becomes worker 0 without being a role, if there is one; rest is the task of the workers.
 	first, rest *batch.TaskSpec
+	// roles are the other tasks.
+	roles []volcanoRole
 	// firstPath and restPath are where they stand.
 	firstPath, restPath string
 }
 
-// FromVolcanoJob returns the ElasticTrainingJob that trains as a Volcano Job (batch.volcano.sh/v1alpha1) does: one of one task,
-// or of two tasks whose pods are alike, the first of them one pod. The notes say what is not carried over or means something
-// else. Without an ElasticTrainingJob, each note says what keeps the Job from being converted. The Job is not changed.
+// FromVolcanoJob returns the ElasticTrainingJob that trains as a Volcano Job (batch.volcano.sh/v1alpha1) does: one of its tasks
+// are the workers, one of one pod may be worker 0, and the others become roles. The notes say what is not carried over or means
+// something else. Without an ElasticTrainingJob, each note says what keeps the Job from being converted. The Job is not
+// changed.
 func FromVolcanoJob(job *batch.Job) (*v1beta1.ElasticTrainingJob, []Note) {
 	c := &volcanoJob{draft: newDraft("Volcano", volcanoKind), in: job.DeepCopy()}
 	if problems := c.validate(); len(problems) > 0 {
@@ -47,6 +50,7 @@ func FromVolcanoJob(job *batch.Job) (*v1beta1.ElasticTrainingJob, []Note) {
 	c.replicas()
 	c.template()
 	c.worker0()
+	c.rolesOfTasks()
 	c.framework()
 	c.success()
 	c.policies()
@@ -84,11 +88,19 @@ func (c *volcanoJob) minimum() int64 {
 
 // replicas carries over how many pods the job has.
 func (c *volcanoJob) replicas() {
-	spec := &c.out.Spec
-	spec.MinReplicas, spec.MaxReplicas = int32(c.minimum()), int32(c.total())
+	const path = "spec.minAvailable"
+	asked, spec := int32(c.minimum()), &c.out.Spec
+	spec.MinReplicas, spec.MaxReplicas = max(asked, c.least()), int32(c.total())
+	if asked < spec.MinReplicas {
+		meaning := "roles are among spec.minReplicas, and one worker at least is beside them"
+		if c.usesTensorFlow() {
+			meaning = "TF_CONFIG names all workers when they start"
+		}
+		c.note(path, asked, fmt.Sprintf("%s, so that spec.minReplicas is %d", meaning, spec.MinReplicas), "")
+	}
 	if spec.MinReplicas < spec.MaxReplicas {
-		c.note("spec.minAvailable", spec.MinReplicas, fmt.Sprintf("it is spec.minReplicas now, and the %d pods of the tasks are "+
-			"spec.maxReplicas: workers beyond minReplicas give way to waiting gangs", spec.MaxReplicas),
+		c.note(path, asked, fmt.Sprintf("spec.minReplicas is %d now, and the %d pods of the tasks are spec.maxReplicas: workers "+
+			"beyond minReplicas give way to waiting gangs", spec.MinReplicas, spec.MaxReplicas),
 			"raise spec.minReplicas if fewer workers cannot train")
 	}
 }
@@ -144,7 +156,7 @@ func (c *volcanoJob) volumes() {
 
 // worker0 carries over what the first task asks for that the other does not.
 func (c *volcanoJob) worker0() {
-	if c.first == nil {
+	if c.first == nil || len(c.roles) > 0 {
 		return
 	}
 	overrides := &v1beta1.Master{}
@@ -226,12 +238,4 @@ func (c *volcanoJob) handOnNUMA(t *batch.TaskSpec) {
 		}
 		c.out.Spec.Template.Annotations[numaPolicy] = policy
 	}
-}
-
-// tasks are those that the job has, the first one first.
-func (c *volcanoJob) tasks() []*batch.TaskSpec {
-	if c.first == nil {
-		return []*batch.TaskSpec{c.rest}
-	}
-	return []*batch.TaskSpec{c.first, c.rest}
 }

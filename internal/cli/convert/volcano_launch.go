@@ -17,6 +17,10 @@ func (c *volcanoJob) launch() {
 	if c.in.Name != "" {
 		w.hosts = hostNames(c.in.Name, names)
 	}
+	for _, r := range c.roles {
+		theirs := &r.Template.Spec.Containers[0]
+		c.wordsOf(taskPath(r.TaskSpec)+".template.spec.containers["+theirs.Name+"]", theirs, w)
+	}
 	if !c.usesTorchrun() {
 		c.wordsOf(where, container, w)
 		return

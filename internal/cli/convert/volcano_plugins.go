@@ -22,13 +22,14 @@ const (
 	pluginSvc     = "svc"
 	pluginMPI     = "mpi"
 	pluginPyTorch = "pytorch"
+
+	pluginTensorFlow = "tensorflow"
 )
 
 // foreign are the plugins whose environment Tideline cannot give, each with what it gives.
 var foreign = map[string]string{
-	"tensorflow": "it writes TF_CONFIG for parameter servers, chief, workers and evaluators",
-	"ray":        "it starts a head and workers of Ray",
-	"hcclrank":   "it gives ranks to Ascend's processors",
+	"ray":      "it starts a head and workers of Ray",
+	"hcclrank": "it gives ranks to Ascend's processors",
 }
 
 // pluginArgs is what a job's plugins are told.
@@ -36,7 +37,11 @@ type pluginArgs struct {
 	has map[string]bool
 	// master is the name of the task that others find by name: by default, or by an argument of the plugin mpi or pytorch.
 	master string
-	// port is that of the rendezvous, by the plugin pytorch.
+	// worker is the name of the task that trains, by an argument of the plugin mpi, pytorch or tensorflow.
+	worker string
+	// servers, chief and evaluator are names of tasks by arguments of the plugin tensorflow.
+	servers, chief, evaluator string
+	// port is that of the rendezvous, by the plugin pytorch or tensorflow.
 	port int
 	// open is whether svc was told to make no NetworkPolicy.
 	open bool
@@ -48,8 +53,10 @@ type pluginArgs struct {
 
 // parsePlugins reads the arguments of plugins as Volcano does, by Go's flags, and refuses what it would pass over in its log.
 func parsePlugins(plugins map[string][]string, p *problems) pluginArgs {
-	a := pluginArgs{has: map[string]bool{}, master: "master", port: 23456, keyPath: "/root/.ssh", sshPort: 22}
-	var master, worker, image, private, public string
+	a := pluginArgs{
+		has: map[string]bool{}, master: masterRole, worker: v1beta1.RoleWorker, port: 23456, keyPath: "/root/.ssh", sshPort: 22,
+	}
+	var master, image, private, public string
 	var ignored bool
 	var seconds, mpiPort int
 	for _, name := range sortedKeys(plugins) {
@@ -68,15 +75,21 @@ func parsePlugins(plugins map[string][]string, p *problems) pluginArgs {
 			flags.IntVar(&a.sshPort, "ssh-port", a.sshPort, "")
 		case pluginMPI:
 			flags.StringVar(&master, "master", a.master, "")
-			flags.StringVar(&worker, "worker", "worker", "")
+			flags.StringVar(&a.worker, "worker", a.worker, "")
 			flags.IntVar(&mpiPort, "port", 22, "")
 		case pluginPyTorch:
 			flags.StringVar(&master, "master", a.master, "")
-			flags.StringVar(&worker, "worker", "worker", "")
+			flags.StringVar(&a.worker, "worker", a.worker, "")
 			flags.IntVar(&a.port, "port", a.port, "")
 			flags.BoolVar(&ignored, "wait-master-enabled", false, "")
 			flags.IntVar(&seconds, "wait-master-timeout", 300, "")
 			flags.StringVar(&image, "wait-master-image", "", "")
+		case pluginTensorFlow:
+			flags.StringVar(&a.servers, "ps", "ps", "")
+			flags.StringVar(&a.worker, "worker", a.worker, "")
+			flags.StringVar(&a.chief, "chief", "chief", "")
+			flags.StringVar(&a.evaluator, "evaluator", v1beta1.RoleEvaluator, "")
+			flags.IntVar(&a.port, "port", 2222, "")
 		default:
 			meaning := "Volcano has no such plugin, unless somebody added it; Tideline has none"
 			if what, ok := foreign[name]; ok {
@@ -94,14 +107,29 @@ func parsePlugins(plugins map[string][]string, p *problems) pluginArgs {
 		a.master = master
 	}
 	a.ownKey = private != ""
-	if a.has[pluginPyTorch] && a.has[pluginMPI] {
-		p.add("spec.plugins[mpi]", plugins[pluginMPI], "a job has one backend, and this one has pytorch too", "remove one of the two")
-	}
+	p.backends(plugins, a)
 	return a
+}
+
+// backends refuses a job with more than one of the plugins by which processes find each other.
+func (p *problems) backends(plugins map[string][]string, a pluginArgs) {
+	backend := ""
+	for _, name := range []string{pluginPyTorch, pluginTensorFlow, pluginMPI} {
+		if a.has[name] && backend != "" {
+			p.add("spec.plugins["+name+"]", plugins[name], "a job has one backend, and this one has "+backend+" too",
+				"remove one of the two")
+		}
+		if a.has[name] {
+			backend = name
+		}
+	}
 }
 
 // usesTorchrun is whether processes find each other by torchrun's means.
 func (c *volcanoJob) usesTorchrun() bool { return c.plugins.has[pluginPyTorch] }
+
+// usesTensorFlow is whether processes find each other by TF_CONFIG.
+func (c *volcanoJob) usesTensorFlow() bool { return c.plugins.has[pluginTensorFlow] }
 
 // framework carries over how pods find each other.
 func (c *volcanoJob) framework() {
@@ -110,6 +138,9 @@ func (c *volcanoJob) framework() {
 		c.torchrun()
 	} else {
 		f.Type = v1beta1.FrameworkCustom
+		if c.usesTensorFlow() {
+			c.tensorFlow()
+		}
 		c.volcanoEnv()
 		c.gangRestarts()
 	}
@@ -138,17 +169,33 @@ func (c *volcanoJob) torchrun() {
 		c.note(path, c.arguments(pluginPyTorch), "without a task "+c.plugins.master+
 			" the plugin tells pods nothing; Tideline tells all workers how to meet by torchrun", "")
 	}
+	c.port(path)
+	if gpus := rendezvous.GPUs(c.trainer()); gpus > 1 && c.startsOther() {
+		c.out.Spec.Framework.NprocPerNode = ptr.To[int32](1)
+		c.note(path, c.arguments(pluginPyTorch), fmt.Sprintf(
+			"it counts one process for each pod, so torchrun starts 1 in each worker of %d GPUs", gpus),
+			fmt.Sprintf("set spec.framework.nprocPerNode to %d if each process shall have one GPU", gpus))
+	}
+}
+
+// port carries over the port of a backend.
+func (c *volcanoJob) port(path string) {
 	if p := c.plugins.port; p < leastPort || p > mostPort {
 		c.note(path+" --port", p, fmt.Sprintf("spec.framework.port may be %d to %d; it is left out, and the port is %d",
 			leastPort, mostPort, v1beta1.DefaultPort), "")
 	} else {
 		c.out.Spec.Framework.Port = ptr.To(int32(p))
 	}
-	if gpus := rendezvous.GPUs(c.trainer()); gpus > 1 && c.startsOther() {
-		c.out.Spec.Framework.NprocPerNode = ptr.To[int32](1)
-		c.note(path, c.arguments(pluginPyTorch), fmt.Sprintf(
-			"it counts one process for each pod, so torchrun starts 1 in each worker of %d GPUs", gpus),
-			fmt.Sprintf("set spec.framework.nprocPerNode to %d if each process shall have one GPU", gpus))
+}
+
+// tensorFlow carries over what the plugin tensorflow says.
+func (c *volcanoJob) tensorFlow() {
+	const path = "spec.plugins[tensorflow]"
+	c.out.Spec.Framework.Type = v1beta1.FrameworkTensorFlow
+	c.port(path)
+	if slices.ContainsFunc(c.roles, func(r volcanoRole) bool { return r.name == v1beta1.RoleEvaluator }) {
+		c.note(path, c.arguments(pluginTensorFlow), "the cluster in TF_CONFIG names no evaluator, as TensorFlow's guide has it; "+
+			"Volcano's plugin names it", "")
 	}
 }
 
@@ -164,9 +211,9 @@ const longestHosts = 32 << 10
 // a task "master" of one pod and a task "worker" of all others.
 func (c *volcanoJob) volcanoEnv() {
 	const path = "spec.plugins[svc]"
-	native := c.first != nil && c.first.Name == "master" && c.rest.Name == "worker"
+	native := (len(c.roles) > 0 || c.first != nil && c.first.Name == masterRole) && c.rest.Name == v1beta1.RoleWorker
 	var vars []corev1.EnvVar
-	if c.has(pluginEnv) && c.first == nil {
+	if c.has(pluginEnv) && c.hasOneTask() {
 		vars = append(vars,
 			corev1.EnvVar{Name: "VK_TASK_INDEX", ValueFrom: workerIndex}, corev1.EnvVar{Name: "VC_TASK_INDEX", ValueFrom: workerIndex})
 	}
@@ -174,9 +221,12 @@ func (c *volcanoJob) volcanoEnv() {
 		if !native {
 			vars = append(vars, c.hostVars()...)
 		}
-		c.note(path, c.arguments(pluginSvc), fmt.Sprintf("workers are %s.%s and so on, in /etc/volcano/hosts; "+
-			"there is no other file of the task's name beside master.host and worker.host",
-			rendezvous.WorkerName(c.out, 0), rendezvous.ServiceName(c.in.Name)),
+		files := "there is no other file of the task's name beside master.host and worker.host"
+		if len(c.roles) > 0 {
+			files = "files of roles have their names, and worker.host has the others"
+		}
+		c.note(path, c.arguments(pluginSvc), fmt.Sprintf("workers are %s.%s and so on, in /etc/volcano/hosts; %s",
+			rendezvous.WorkerName(c.out, 0), rendezvous.ServiceName(c.in.Name), files),
 			"name hosts so where the script does, or let it read the file")
 	}
 	spec := &c.out.Spec.Template.Spec
@@ -187,13 +237,19 @@ func (c *volcanoJob) volcanoEnv() {
 	}
 }
 
-// hostVars are the variables of plugin svc with the names that workers have now.
+// hostVars are the variables of plugin svc with the names that workers have now, but for roles, whose variables Tideline sets.
 func (c *volcanoJob) hostVars() []corev1.EnvVar {
 	var vars []corev1.EnvVar
 	next := int32(0)
 	for _, t := range c.tasks() {
+		if slices.ContainsFunc(c.roles, func(r volcanoRole) bool { return r.TaskSpec == t }) {
+			continue
+		}
 		names := make([]string, t.Replicas)
 		for i := range names {
+			for c.out.Spec.SeatOf(next).Role != nil {
+				next++
+			}
 			names[i] = rendezvous.ShortHost(c.out, next)
 			next++
 		}

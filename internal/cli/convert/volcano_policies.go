@@ -169,11 +169,8 @@ func (c *volcanoJob) rule(p placedPolicy) (v1beta1.FailureRule, bool) {
 	case len(r.OnEvents) == 0:
 		return r, false
 	}
-	if c.first != nil && p.task != nil {
-		r.Targets = []v1beta1.WorkerTarget{{Indexes: "1-"}}
-		if p.task == c.first {
-			r.Targets[0].Indexes = "0"
-		}
+	if !c.hasOneTask() && p.task != nil {
+		r.Targets = []v1beta1.WorkerTarget{{Indexes: c.indexes(p.task)}}
 	}
 	if slices.Contains(r.OnEvents, v1beta1.OnTaskCompleted) && !c.completion(p, &r) {
 		return r, false
@@ -199,15 +196,15 @@ func (c *volcanoJob) completion(p placedPolicy, r *v1beta1.FailureRule) bool {
 	}
 	r.OnEvents = slices.DeleteFunc(r.OnEvents, func(e v1beta1.FailureEvent) bool { return e == v1beta1.OnTaskCompleted })
 	switch {
-	case r.Action == v1beta1.ActionCompleteJob && (c.first == nil || p.task == c.rest):
+	case r.Action == v1beta1.ActionCompleteJob && (c.hasOneTask() || p.task == c.rest):
 		// All of the task: of a job of one task, all workers, which the success policy says already.
-		if p.task == c.rest && c.first != nil {
-			c.out.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: "1-"}}
+		if p.task == c.rest && !c.hasOneTask() {
+			c.out.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: c.indexes(c.rest)}}
 		}
-	case r.Action == v1beta1.ActionCompleteJob && p.task == nil && c.first != nil:
+	case r.Action == v1beta1.ActionCompleteJob && p.task == nil:
 		c.out.Spec.SuccessPolicy.Targets = nil
 		c.note(p.path, string(bus.TaskCompletedEvent), "Volcano completes the job when any of its tasks has; Tideline when worker 0"+
-			" has, which was task "+c.first.Name, "")
+			" has, which was task "+c.task0().Name, "")
 	default:
 		c.note(p.path+".event", string(bus.TaskCompletedEvent), "Tideline has no event of several successes; it is left out",
 			"set spec.successPolicy")
@@ -219,7 +216,7 @@ func (c *volcanoJob) completion(p placedPolicy, r *v1beta1.FailureRule) bool {
 func (c *volcanoJob) meansElse(p placedPolicy) {
 	switch p.Action { //nolint:exhaustive // the others mean the same
 	case bus.RestartTaskAction:
-		if c.first != nil {
+		if !c.hasOneTask() {
 			c.note(p.path+".action", string(p.Action), "the pods of one task cannot start again alone; all workers do (RestartJob)", "")
 		}
 	case bus.RestartPartitionAction:

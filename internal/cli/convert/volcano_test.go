@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	bus "volcano.sh/apis/pkg/apis/bus/v1alpha1"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // volcanoTask is a task of pods that have a GPU, start torchrun and restart in place.
@@ -54,6 +56,26 @@ func plain(j *batch.Job) {
 	j.Spec.Tasks[0].Template.Spec.Containers[0].Command = []string{"mpirun", "train"}
 }
 
+// servers makes it a Job of parameter servers and workers without a backend.
+func servers(j *batch.Job) {
+	j.Spec.Plugins = map[string][]string{"env": {}, "svc": {"--disable-network-policy"}}
+	j.Spec.Tasks = []batch.TaskSpec{volcanoTask("ps", 2), volcanoTask("worker", 4)}
+	ps := &j.Spec.Tasks[0].Template.Spec
+	ps.Containers[0].Command, ps.Containers[0].Args = []string{"serve"}, []string{"--all"}
+	ps.Containers[0].Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}}
+	ps.NodeSelector = map[string]string{"pool": "cpu"}
+	j.Spec.Tasks[1].Template.Spec.Containers[0].Command = []string{"train"}
+}
+
+// tensorFlow makes it a Job by the plugin tensorflow with a task of each kind.
+func tensorFlow(j *batch.Job) {
+	j.Spec.Plugins = map[string][]string{"tensorflow": {}, "svc": {"--disable-network-policy"}}
+	j.Spec.Tasks = []batch.TaskSpec{
+		volcanoTask("ps", 2), volcanoTask("chief", 1), volcanoTask("evaluator", 1), volcanoTask("worker", 3),
+	}
+	allTasks(j, func(s *corev1.PodSpec) { s.Containers[0].Command = []string{"python", "train.py"} })
+}
+
 // allTasks edits the templates of all tasks alike.
 func allTasks(j *batch.Job, edit func(*corev1.PodSpec)) {
 	for i := range j.Spec.Tasks {
@@ -90,6 +112,9 @@ func checkVolcano(t *testing.T, cases map[string]volcanoRule) {
 			}
 			said(t, notes, c.says, retried)
 			agree(t, g, out, notes)
+			if errs := trainingpod.CheckRoles(&out.Spec, nil); len(errs) > 0 {
+				t.Errorf("its roles are refused: %v", errs)
+			}
 		})
 	}
 }
@@ -144,7 +169,7 @@ func TestVolcanoJob(t *testing.T) {
 			"pod its RANK"}},
 		"minAvailable": {func(j *batch.Job) { j.Spec.MinAvailable = 2 },
 			map[string]string{"spec.minReplicas": "2", "spec.maxReplicas": "4", taskTrainer + ".env.1": "null"},
-			[]string{"spec.minAvailable = 2: it is spec.minReplicas now", "spec.minSuccess is not set: Volcano looks when all"}},
+			[]string{"spec.minAvailable = 2: spec.minReplicas is 2 now, and the 4", "spec.minSuccess is not set: Volcano looks when all"}},
 		"minAvailable of tasks": {func(j *batch.Job) { j.Spec.Tasks[1].MinAvailable = ptr.To[int32](1) },
 			map[string]string{"spec.minReplicas": "2"}, []string{"spec.minAvailable = 2", "spec.minSuccess is not set"}},
 		"minSuccess of one": {func(j *batch.Job) { j.Spec.MinSuccess = ptr.To[int32](1) }, map[string]string{
@@ -220,6 +245,85 @@ func TestVolcanoJob(t *testing.T) {
 	})
 }
 
+// Tasks that do something else than the workers become roles.
+func TestTasksBecomeRoles(t *testing.T) {
+	const hosts = "spec.plugins[svc] = [\"--disable-network-policy\"]: workers are ctr-"
+	checkVolcano(t, map[string]volcanoRule{
+		"parameter servers": {func(j *batch.Job) { servers(j); j.Spec.MinAvailable = 4 }, map[string]string{
+			"spec.roles": `[{"args":["--all"],"command":["serve"],"name":"ps","nodeSelector":{"pool":"cpu"},"replicas":2,` +
+				`"resources":{"requests":{"cpu":"2"}}}]`,
+			"spec.minReplicas": "4", "spec.maxReplicas": "6", "spec.framework": `{"type":"Custom"}`, "spec.master": "null",
+			taskTrainer + ".command": `["train"]`, taskTrainer + ".env": "null",
+		}, []string{"spec.minAvailable = 4", hosts + "worker-0.ctr-workers and so on, in /etc/volcano/hosts; files of roles",
+			"spec.minSuccess"}},
+		"fewer at least than servers": {func(j *batch.Job) { servers(j); j.Spec.MinAvailable = 1 },
+			map[string]string{"spec.minReplicas": "3"}, []string{"spec.minAvailable = 1: roles are among spec.minReplicas, and one " +
+				"worker at least is beside them, so that spec.minReplicas is 3", "spec.minAvailable = 1: spec.minReplicas is 3 now", hosts,
+				"spec.minSuccess"}},
+		"workers of another name": {func(j *batch.Job) { servers(j); j.Spec.Tasks[1].Name = "trainer" }, map[string]string{
+			taskTrainer + ".env": `[{"name":"VC_TRAINER_NUM","value":"4"},{"name":"VC_TRAINER_HOSTS","value":"ctr-worker-0.ctr-workers,` +
+				`ctr-worker-3.ctr-workers,ctr-worker-4.ctr-workers,ctr-worker-5.ctr-workers"}]`,
+		}, []string{hosts}},
+		"a launcher": {func(j *batch.Job) {
+			j.Spec.Plugins = map[string][]string{"mpi": {"--master=launcher"}, "svc": {"--disable-network-policy"}}
+			j.Spec.Tasks = []batch.TaskSpec{volcanoTask("worker", 1), volcanoTask("launcher", 1)}
+			first := &j.Spec.Tasks[1].Template.Spec.Containers[0]
+			first.Command, first.Image, first.Name = []string{"mpirun", "train"}, "launcher:1", "main"
+			first.Env = []corev1.EnvVar{{Name: "MODE", Value: "fast"}}
+			j.Spec.Tasks[1].Policies = []batch.LifecyclePolicy{{Event: "TaskCompleted", Action: bus.CompleteJobAction}}
+		}, map[string]string{
+			"spec.roles": `[{"command":["mpirun","train"],"env":[{"name":"MODE","value":"fast"}],"image":"launcher:1","lead":true,` +
+				`"name":"launcher","replicas":1}]`,
+			"spec.minReplicas": "2",
+			"spec.failurePolicy.rules": `[{"action":"CompleteJob","onEvents":["TaskCompleted"],"targets":[{"indexes":"0"}]},` +
+				restartsJob + `]`,
+		}, []string{"spec.plugins[svc]", "keys are in /etc/tideline/ssh"}},
+		"policies of three tasks": {func(j *batch.Job) {
+			servers(j)
+			j.Spec.Tasks = append([]batch.TaskSpec{volcanoTask("eval", 1)}, j.Spec.Tasks...)
+			j.Spec.Tasks[0].Template.Spec.Containers[0].Command = []string{"eval"}
+			for i := range j.Spec.Tasks {
+				j.Spec.Tasks[i].Policies = []batch.LifecyclePolicy{{Event: "PodFailed", Action: bus.RestartPodAction}}
+			}
+			j.Spec.Policies = []batch.LifecyclePolicy{{Event: "TaskCompleted", Action: bus.CompleteJobAction}}
+		}, map[string]string{
+			"spec.failurePolicy.rules": `[` + restartsWorkers("1") + `,` + restartsWorkers("2-3") + `,` + restartsWorkers("0,4-") + `]`,
+			"spec.successPolicy":       "{}",
+		}, []string{hosts, "spec.policies[0] = TaskCompleted: Volcano completes the job when any of its tasks has; Tideline " +
+			"when worker 0 has, which was task worker"}},
+		"the workers complete the job": {func(j *batch.Job) {
+			servers(j)
+			j.Spec.Tasks[1].Policies = []batch.LifecyclePolicy{{Event: "TaskCompleted", Action: bus.CompleteJobAction}}
+		}, map[string]string{"spec.successPolicy": `{"targets":[{"indexes":"0,3-"}]}`}, []string{hosts}},
+		"helpers beside torchrun": {func(j *batch.Job) {
+			j.Spec.Tasks = append(j.Spec.Tasks, volcanoTask("data", 2))
+			j.Spec.Tasks[2].Template.Spec.Containers[0].Command = []string{"serve"}
+			j.Spec.Tasks[2].Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+		}, map[string]string{
+			"spec.roles":       `[{"command":["serve"],"name":"data","replicas":2,"resources":{}}]`,
+			"spec.minReplicas": "6", "spec.framework": `{"port":23456}`,
+		}, nil},
+		"TensorFlow": {func(j *batch.Job) {
+			tensorFlow(j)
+			j.Spec.MinAvailable, j.Spec.Tasks[0].Name = 5, "servers"
+			j.Spec.Plugins["tensorflow"] = []string{"--ps=servers", "--port=3333"}
+		}, map[string]string{
+			"spec.framework": `{"port":3333,"type":"TensorFlow"}`, "spec.minReplicas": "7", "spec.maxReplicas": "7",
+			"spec.roles": `[{"command":["python","train.py"],"name":"ps","replicas":2},` +
+				`{"command":["python","train.py"],"lead":true,"name":"chief","replicas":1},` +
+				`{"command":["python","train.py"],"name":"evaluator","replicas":1}]`,
+		}, []string{"spec.minAvailable = 5: TF_CONFIG names all workers when they start, so that spec.minReplicas is 7",
+			"names no evaluator", "spec.plugins[svc]"}},
+	})
+}
+
+// restartsJob is the rule of goodVolcano's policy.
+const restartsJob = `{"action":"RestartJob","onEvents":["PodFailed"]}`
+
+func restartsWorkers(indexes string) string {
+	return `{"action":"RestartWorker","onEvents":["PodFailed"],"targets":[{"indexes":"` + indexes + `"}]}`
+}
+
 func TestVolcanoPolicies(t *testing.T) {
 	with := func(policies ...batch.LifecyclePolicy) func(*batch.Job) {
 		return func(j *batch.Job) { j.Spec.Policies = policies }
@@ -278,22 +382,47 @@ func TestVolcanoNotConverted(t *testing.T) {
 		"no name":  {func(j *batch.Job) { j.Name = "" }, []string{"metadata.name is not set: a job needs a name; set it"}},
 		"no tasks": {func(j *batch.Job) { j.Spec.Tasks = nil }, []string{"spec.tasks is not set"}},
 		"no pods":  {func(j *batch.Job) { j.Spec.Tasks[1].Replicas = 0 }, []string{"spec.tasks[worker].replicas = 0"}},
-		"three tasks": {func(j *batch.Job) { j.Spec.Tasks = append(j.Spec.Tasks, volcanoTask("ps", 2)) },
-			[]string{"spec.tasks[ps] = ps: a third task; " + roles}},
-		"two tasks of several": {func(j *batch.Job) { j.Spec.Tasks[0].Replicas = 2 }, []string{"spec.tasks[master].replicas = 2"}},
-		"a launcher of another command": {func(j *batch.Job) {
+		"a role's name": {func(j *batch.Job) {
+			j.Spec.Tasks = append(j.Spec.Tasks, volcanoTask("param-server", 2), volcanoTask("core", 1))
+		}, []string{
+			"spec.tasks[param-server].name = param-server: it becomes a role, whose name has up to 12 lower-case letters and digits",
+			"spec.tasks[core].name = core: it becomes a role, and Tideline calls other pods so"}},
+		"two masters that cannot lead": {func(j *batch.Job) { j.Spec.Tasks[0].Replicas = 2 },
+			[]string{"spec.tasks[master].name = master: it becomes a role, and Tideline calls other pods so"}},
+		"many roles": {func(j *batch.Job) {
+			for i := range 9 {
+				j.Spec.Tasks = append(j.Spec.Tasks, volcanoTask("r"+strconv.Itoa(i), 4))
+			}
+		}, []string{"spec.tasks = 10: a job may have 8 roles beside its workers", "spec.tasks = 36: pods in tasks beside"}},
+		"a role of other volumes and without a command": {func(j *batch.Job) {
+			servers(j)
+			j.Spec.Tasks[0].Template.Spec.Containers[0].Command = nil
+			j.Spec.Tasks[0].Template.Spec.Volumes = []corev1.Volume{{Name: "big"}}
+		}, []string{"spec.tasks[ps].template.spec.volumes = ", "spec.tasks[ps].template.spec.containers[train].command is not set: " +
+			"the ps starts what its image starts"}},
+		"a master that differs, beside roles": {func(j *batch.Job) {
+			j.Spec.Tasks = append(j.Spec.Tasks, volcanoTask("ps", 2))
+			j.Spec.Tasks[0].Template.Spec.Containers[0].Resources = gpus(2)
+		}, []string{"spec.tasks[master].template.spec.containers[train].resources.limits.nvidia.com/gpu = 2: spec.tasks[worker] " +
+			"has 1; beside roles worker 0 is as the workers"}},
+		"a master of another command": {func(j *batch.Job) {
 			j.Spec.Tasks[0].Template.Spec.Containers[0].Command = []string{"mpirun", "train"}
 			j.Spec.Tasks[0].Template.Spec.Containers[0].Image = "launcher:1"
 		}, []string{
 			`spec.tasks[master].template.spec.containers[train].command = ["mpirun","train"]: spec.tasks[worker] has ["torchrun",` +
 				`"train.py"]; ` + roles,
 			"spec.tasks[master].template.spec.containers[train].image = launcher:1: spec.tasks[worker] has ctr:1; " + roles}},
-		"TensorFlow": {func(j *batch.Job) { j.Spec.Plugins["tensorflow"] = []string{"--ps=ps"} },
-			[]string{`spec.plugins[tensorflow] = ["--ps=ps"]: it writes TF_CONFIG`}},
+		"Ray": {func(j *batch.Job) { j.Spec.Plugins["ray"] = []string{"--head=a"} },
+			[]string{`spec.plugins[ray] = ["--head=a"]: it starts a head and workers of Ray`}},
+		"TensorFlow without workers, and of another task": {func(j *batch.Job) { tensorFlow(j); j.Spec.Tasks[3].Name = "loner" },
+			[]string{"spec.plugins[tensorflow] = []: there is no task worker"}},
+		"TensorFlow of another task": {func(j *batch.Job) { tensorFlow(j); j.Spec.Tasks[0].Name = "server" },
+			[]string{"spec.tasks[server].name = server: TF_CONFIG of Tideline has the roles"}},
 		"an unknown plugin": {func(j *batch.Job) { j.Spec.Plugins["mine"] = nil }, []string{"spec.plugins[mine]"}},
 		"an unknown argument": {func(j *batch.Job) { j.Spec.Plugins["svc"] = []string{"--open"} },
 			[]string{`spec.plugins[svc] = ["--open"]: Volcano cannot read its arguments`}},
-		"two backends": {func(j *batch.Job) { j.Spec.Plugins["mpi"] = nil }, []string{"spec.plugins[mpi]"}},
+		"three backends": {func(j *batch.Job) { j.Spec.Plugins["mpi"], j.Spec.Plugins["tensorflow"] = nil, nil },
+			[]string{"spec.plugins[tensorflow] = null: a job has one backend, and this one has pytorch too", "spec.plugins[mpi]"}},
 		"partitions": {func(j *batch.Job) {
 			j.Spec.Tasks[1].PartitionPolicy = &batch.PartitionPolicySpec{TotalPartitions: 3, PartitionSize: 1}
 		},

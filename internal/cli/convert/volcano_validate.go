@@ -3,19 +3,16 @@ package convert
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 	batch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
-// seeRoles is the rule that jobs of several kinds of pods break, and alikeDo what to do about it.
+// seeMaster is the rule that a worker 0 breaks which trains and is not like the others, and alikeDo what to do about it.
 const (
-	seeRoles = "this command makes workers alike, but for resources and node selector of worker 0"
-	alikeDo  = "write the job with spec.roles (docs/workers.md#roles), let one command serve all, which asks for its index, or " +
+	seeMaster = "this command makes workers alike, but for resources and node selector of worker 0"
+	alikeDo   = "write the job with spec.roles (docs/workers.md#roles), let one command serve all, which asks for its index, or " +
 		"leave the job to "
 )
 
@@ -36,9 +33,7 @@ func (c *volcanoJob) validate() []Note {
 	if len(p) > 0 {
 		return p
 	}
-	if c.first != nil {
-		c.compareTasks(&p)
-	}
+	c.compareTasks(&p)
 	c.numbers(&p)
 	for i, v := range c.in.Spec.Volumes {
 		p.volume(fmt.Sprintf("spec.volumes[%d]", i), v)
@@ -59,37 +54,6 @@ func (c *volcanoJob) nameTasks() {
 	}
 }
 
-// chooseTasks decides which task is worker 0 and which are the others; false for a job that has none to convert, or more.
-func (c *volcanoJob) chooseTasks(p *problems) bool {
-	tasks := c.in.Spec.Tasks
-	switch len(tasks) {
-	case 0:
-		p.add("spec.tasks", nil, "there is no task to convert", "give the job one")
-		return false
-	case 1:
-		c.rest = &tasks[0]
-	case 2:
-		first, rest := &tasks[0], &tasks[1]
-		if rest.Replicas == 1 && (first.Replicas != 1 || rest.Name == c.plugins.master) {
-			first, rest = rest, first
-		}
-		if first.Replicas != 1 {
-			p.add(taskPath(first)+".replicas", first.Replicas, "of two tasks, one becomes worker 0 and must have one pod; "+seeRoles,
-				alikeDo+"Volcano")
-			return false
-		}
-		c.first, c.rest = first, rest
-		c.firstPath = taskPath(first)
-	default:
-		for i := 2; i < len(tasks); i++ {
-			p.add(taskPath(&tasks[i]), tasks[i].Name, "a third task; "+seeRoles, alikeDo+"Volcano")
-		}
-		return false
-	}
-	c.restPath = taskPath(c.rest)
-	return true
-}
-
 func (p *problems) task(t *batch.TaskSpec) {
 	path := taskPath(t)
 	if t.Replicas < 1 {
@@ -102,22 +66,6 @@ func (p *problems) task(t *batch.TaskSpec) {
 		p.add(path+".partitionPolicy", t.PartitionPolicy, "Tideline does not part a job's workers into groups that are placed apart",
 			"remove it, or create a job for each group; spec.networkTopology keeps all workers of a job close to each other")
 	}
-}
-
-// compareTasks refuses two tasks whose pods differ in more than resources and node selector.
-func (c *volcanoJob) compareTasks(p *problems) {
-	theirs, ours := c.first.Template.DeepCopy(), c.rest.Template.DeepCopy()
-	for _, t := range []*corev1.PodTemplateSpec{theirs, ours} {
-		t.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
-		t.Spec.NodeSelector = nil
-		t.Name = "" // Volcano does not read it.
-	}
-	if equality.Semantic.DeepEqual(theirs, ours) {
-		return
-	}
-	differences(c.firstPath+".template", asMap(theirs), asMap(ours), func(path string, theirs, ours any) {
-		p.differs(path, theirs, c.restPath, ours, seeRoles, alikeDo+"Volcano")
-	})
 }
 
 // differs refuses, by a rule, a field in which the pod of worker 0 is not like the others, and says what to do.

@@ -24,6 +24,14 @@ var compared = map[string]func() *batch.Job{
 	"3 pods of one task, by env and svc": func() *batch.Job {
 		return job(map[string][]string{"env": {}, "svc": {"--disable-network-policy=true"}}, task("node", 3))
 	},
+	"a chief, 2 servers and 2 workers, by tensorflow": func() *batch.Job {
+		return job(map[string][]string{"tensorflow": {}, "svc": {"--disable-network-policy=true"}},
+			doing("python", task("chief", 1)), doing("serve", task("ps", 2)), doing("python", task("worker", 2)))
+	},
+	"a master, 2 servers and 2 workers, by env and svc": func() *batch.Job {
+		return job(map[string][]string{"env": {}, "svc": {"--disable-network-policy=true"}},
+			doing("lead", task("master", 1)), doing("serve", task("ps", 2)), doing("train", task("worker", 2)))
+	},
 }
 
 // task is one of pods that have a GPU, an init container and a sidecar.
@@ -43,6 +51,12 @@ func task(name string, replicas int32) batch.TaskSpec {
 			}, {Name: "logs", Image: "logs:1"}},
 		},
 	}}
+}
+
+// doing has the pods of a task start another program.
+func doing(program string, t batch.TaskSpec) batch.TaskSpec {
+	t.Template.Spec.Containers[0].Command = []string{program}
+	return t
 }
 
 // job has these tasks, and starts again when one of its pods fails.

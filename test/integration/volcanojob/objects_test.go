@@ -31,8 +31,8 @@ var _ = Describe("Pods", func() {
 	for _, name := range slices.Sorted(maps.Keys(compared)) {
 		It("of "+name+" differ as documented", func() {
 			given := compared[name]()
-			theirs := &side{Scenario: shared.World.NewScenario(GinkgoT(), "theirs", 8)}
-			ours := &side{Scenario: shared.World.NewScenario(GinkgoT(), "ours", 8), ours: true}
+			theirs := &side{Scenario: shared.World.NewScenario(GinkgoT(), "theirs", 8), tasks: given.Spec.Tasks}
+			ours := &side{Scenario: shared.World.NewScenario(GinkgoT(), "ours", 8)}
 			theirs.Create(inPool(given, theirs.Namespace))
 			DeferCleanup(func() { // before the scenario's pods, which Volcano would create anew
 				theirs.Delete(&batch.Job{ObjectMeta: inPool(given, theirs.Namespace).ObjectMeta})
@@ -76,23 +76,27 @@ func documented(name string) string {
 // side is a namespace in which a Job runs, by Volcano or, converted, by Tideline.
 type side struct {
 	*testutil.Scenario
-	ours bool
+	// tasks are those of Volcano's Job in the order of the workers that they become; nil for Tideline's side.
+	tasks []batch.TaskSpec
 }
 
-// rank is a pod's place: that of a task of one pod is 0, where there are two tasks.
+// rank is a pod's place: tasks have theirs one after another.
 func (s *side) rank(pod *corev1.Pod) int {
-	index := pod.Annotations[batch.TaskIndex]
-	if s.ours {
-		index = pod.Labels[v1beta1.LabelWorkerIndex]
+	index, before := pod.Labels[v1beta1.LabelWorkerIndex], int32(0)
+	if s.tasks != nil {
+		index = pod.Annotations[batch.TaskIndex]
+	}
+	for i := range s.tasks {
+		if s.tasks[i].Name == pod.Annotations[batch.TaskSpecKey] {
+			break
+		}
+		before += s.tasks[i].Replicas
 	}
 	i, err := strconv.Atoi(index)
 	if err != nil {
 		return -1
 	}
-	if !s.ours && pod.Annotations[batch.TaskSpecKey] == "worker" {
-		i++
-	}
-	return i
+	return i + int(before)
 }
 
 // pods are those that are not leaving, by rank.
@@ -145,8 +149,12 @@ func (s *side) podFacts(pod *corev1.Pod) map[string]string {
 	}
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		of := "`" + c.Name + "`'s "
+		values := map[string]string{}
 		for _, e := range c.Env {
-			found[of+"`"+e.Name+"`"] = s.value(pod, e)
+			values[e.Name] = expanded(s.value(pod, e), values)
+			for part, value := range partsOf(values[e.Name]) {
+				found[of+"`"+e.Name+"`"+part] = value
+			}
 		}
 		var paths []string
 		for _, m := range c.VolumeMounts {
@@ -185,6 +193,29 @@ func (s *side) value(pod *corev1.Pod, e corev1.EnvVar) string {
 		Expect(s.Client.Get(s.Context(), key, listed)).To(Succeed())
 		return listed.Data[from.ConfigMapKeyRef.Key]
 	}
+}
+
+// expanded has the values of earlier variables where one refers to them, as the kubelet does it.
+func expanded(value string, earlier map[string]string) string {
+	for name, had := range earlier {
+		value = strings.ReplaceAll(value, "$("+name+")", had)
+	}
+	return value
+}
+
+// partsOf are the fields of a variable that is an object in JSON, each in one form, and otherwise the whole of it.
+func partsOf(value string) map[string]string {
+	fields := map[string]any{}
+	if json.Unmarshal([]byte(value), &fields) != nil {
+		return map[string]string{"": value}
+	}
+	parts := map[string]string{}
+	for name, field := range fields {
+		written, err := json.Marshal(field)
+		Expect(err).NotTo(HaveOccurred())
+		parts[", "+name] = string(written)
+	}
+	return parts
 }
 
 // unset is a fact that one of the two does not have.

@@ -1,0 +1,288 @@
+package convert
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	batch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
+
+	"github.com/tideline-io/tideline/api/v1beta1"
+)
+
+// The tasks of a Volcano Job become, in the order of the workers' indices:
+//
+//	a job of                      worker 0                          1 ...              the rest
+//	one task                      the task                                             the task
+//	two tasks, pods alike         the task of one pod (spec.master)                    the other
+//	others                        the master or chief, if it leads  the other roles    the task of the workers
+
+// volcanoRole is a task that becomes a role.
+type volcanoRole struct {
+	*batch.TaskSpec
+	// name is that of the role.
+	name string
+	// lead is true for the role that has worker 0.
+	lead bool
+}
+
+// roleName is what the name of a role must match (JobRole).
+var roleName = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
+
+// takenRoles are names that Tideline gives to other pods.
+var takenRoles = []string{v1beta1.RoleWorker, "core", "surplus", "merge", "other"}
+
+// chooseTasks decides which task is the workers', which is worker 0, and which are roles; false for a job that has none to
+// convert.
+func (c *volcanoJob) chooseTasks(p *problems) bool {
+	tasks := c.in.Spec.Tasks
+	if len(tasks) == 0 {
+		p.add("spec.tasks", nil, "there is no task to convert", "give the job one")
+		return false
+	}
+	c.rest = c.workers()
+	if c.rest == nil {
+		p.add("spec.plugins[tensorflow]", c.in.Spec.Plugins[pluginTensorFlow], "there is no task "+c.plugins.worker+
+			", and the others are roles beside it", "name the workers' task so, or leave the job to Volcano")
+		return false
+	}
+	c.restPath = taskPath(c.rest)
+	for i := range tasks {
+		if t := &tasks[i]; t != c.rest && !c.takeFirst(t) {
+			c.roles = append(c.roles, volcanoRole{TaskSpec: t, name: c.roleNamed(t), lead: c.leads(t)})
+		}
+	}
+	return true
+}
+
+// workers is the task that the template is made of; nil for a job of TensorFlow without one. Of two tasks the first one of one
+// pod is worker 0 or leads, and the other one is the workers'.
+func (c *volcanoJob) workers() *batch.TaskSpec {
+	tasks := c.in.Spec.Tasks
+	named := slices.IndexFunc(tasks, func(t batch.TaskSpec) bool { return t.Name == c.plugins.worker })
+	switch {
+	case named >= 0 && (len(tasks) != 2 || c.usesTensorFlow()):
+		return &tasks[named]
+	case c.usesTensorFlow():
+		return nil
+	case len(tasks) == 2 && tasks[1].Replicas == 1 && (tasks[0].Replicas != 1 || tasks[1].Name == c.plugins.master):
+		return &tasks[0]
+	case len(tasks) == 2 && tasks[0].Replicas == 1:
+		return &tasks[1]
+	case named >= 0:
+		return &tasks[named]
+	}
+	most := 0
+	for i := range tasks {
+		if tasks[i].Replicas > tasks[most].Replicas {
+			most = i
+		}
+	}
+	return &tasks[most]
+}
+
+// takeFirst makes a task of one pod worker 0 if it trains as the workers do: the master of torchrun, or of two tasks one that
+// is alike but for resources and nodes.
+func (c *volcanoJob) takeFirst(t *batch.TaskSpec) bool {
+	two := len(c.in.Spec.Tasks) == 2
+	switch {
+	case t.Replicas != 1 || c.usesTensorFlow() || len(t.Template.Spec.Containers) == 0:
+		return false
+	case c.usesTorchrun() && (two || t.Name == c.plugins.master):
+	case !two || len(c.rest.Template.Spec.Containers) == 0,
+		!equality.Semantic.DeepEqual(alikeButForMaster(t), alikeButForMaster(c.rest)):
+		return false
+	}
+	c.first, c.firstPath = t, taskPath(t)
+	return true
+}
+
+// leads is true for the task whose pod becomes worker 0 although it does something else: TensorFlow's chief, MPI's master, or the
+// one pod of one of two tasks. Torchrun has its rendezvous on a worker that trains.
+func (c *volcanoJob) leads(t *batch.TaskSpec) bool {
+	switch {
+	case t.Replicas != 1 || c.usesTorchrun():
+		return false
+	case c.usesTensorFlow():
+		return t.Name == c.plugins.chief
+	}
+	return len(c.in.Spec.Tasks) == 2 || t.Name == c.plugins.master
+}
+
+// roleNamed is the name of the role that a task becomes: its own, or what TensorFlow calls it.
+func (c *volcanoJob) roleNamed(t *batch.TaskSpec) string {
+	if c.usesTensorFlow() {
+		for kind, task := range map[string]string{
+			"ps": c.plugins.servers, "chief": c.plugins.chief, v1beta1.RoleEvaluator: c.plugins.evaluator,
+		} {
+			if t.Name == task {
+				return kind
+			}
+		}
+	}
+	return t.Name
+}
+
+// alikeButForMaster is a task's template without what spec.master can say of worker 0.
+func alikeButForMaster(t *batch.TaskSpec) *corev1.PodTemplateSpec {
+	template := t.Template.DeepCopy()
+	template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+	template.Spec.NodeSelector = nil
+	template.Name = "" // Volcano does not read it.
+	return template
+}
+
+// compareTasks refuses tasks whose pods differ in more than can be said of worker 0 or of a role.
+func (c *volcanoJob) compareTasks(p *problems) {
+	if c.first != nil {
+		theirs, ours, rule := alikeButForMaster(c.first), alikeButForMaster(c.rest), seeMaster
+		if len(c.roles) > 0 { // Such a job has no spec.master.
+			theirs, ours, rule = c.first.Template.DeepCopy(), c.rest.Template.DeepCopy(), "beside roles worker 0 is as the workers"
+		}
+		p.compare(c.firstPath+".template", theirs, ours, c.restPath, rule, alikeDo+"Volcano")
+	}
+	members := int32(0)
+	for _, r := range c.roles {
+		members += r.Replicas
+		c.checkRole(p, r)
+	}
+	if n := len(c.roles); n > v1beta1.MaxRoles {
+		p.add("spec.tasks", n+1, fmt.Sprintf("a job may have %d roles beside its workers", v1beta1.MaxRoles),
+			"leave the job to Volcano")
+	}
+	if members > v1beta1.MaxRoleMembers {
+		p.add("spec.tasks", members, fmt.Sprintf("pods in tasks beside %s become workers of roles, and a job may have %d of them",
+			c.restPath, v1beta1.MaxRoleMembers), "ask for fewer, or leave the job to Volcano")
+	}
+}
+
+// compare refuses each field in which two templates differ.
+func (p *problems) compare(path string, theirs, ours *corev1.PodTemplateSpec, others, rule, do string) {
+	if equality.Semantic.DeepEqual(theirs, ours) {
+		return
+	}
+	differences(path, asMap(theirs), asMap(ours), func(path string, theirs, ours any) {
+		p.differs(path, theirs, others, ours, rule, do)
+	})
+}
+
+// checkRole refuses a task whose name or pods a role cannot have.
+func (c *volcanoJob) checkRole(p *problems, r volcanoRole) {
+	path := taskPath(r.TaskSpec)
+	const rename = "rename the task, and its variables VC_…_HOSTS and VC_…_NUM in the script"
+	switch {
+	case len(r.name) > v1beta1.MaxRoleName || !roleName.MatchString(r.name):
+		p.add(path+".name", r.name, fmt.Sprintf("it becomes a role, whose name has up to %d lower-case letters and digits",
+			v1beta1.MaxRoleName), rename)
+	case slices.Contains(takenRoles, r.name) || r.name == masterRole && !r.lead:
+		p.add(path+".name", r.name, "it becomes a role, and Tideline calls other pods so", rename)
+	case c.usesTensorFlow() && !slices.Contains([]string{"chief", "ps", v1beta1.RoleEvaluator}, r.name):
+		p.add(path+".name", r.name, "TF_CONFIG of Tideline has the roles chief, ps, worker and evaluator",
+			"leave the job to Volcano")
+	}
+	theirs, ours := r.Template.DeepCopy(), c.rest.Template.DeepCopy()
+	theirEnv, ourEnv := theirs.Spec.Containers[0].Env, ours.Spec.Containers[0].Env
+	for _, t := range []*corev1.PodTemplateSpec{theirs, ours} {
+		alikeButForRole(t, theirEnv, ourEnv)
+		t.Spec.Containers[0].Name = r.Template.Spec.Containers[0].Name // They are the training containers, whatever they are called.
+	}
+	theirs.Spec.RestartPolicy, ours.Spec.RestartPolicy = r.Template.Spec.RestartPolicy, c.rest.Template.Spec.RestartPolicy
+	p.compare(path+".template", theirs, ours, c.restPath, seeRole, "let both have it, or leave the job to Volcano")
+	p.ownCommand(path+".template.spec", r.name, &r.Template.Spec.Containers[0], &c.rest.Template.Spec.Containers[0])
+}
+
+// ownCommand refuses a role's container that starts what its image starts, where the workers' would pass on a command or
+// arguments.
+func (p *problems) ownCommand(path, role string, theirs, ours *corev1.Container) {
+	inherits := len(theirs.Command) == 0 && (len(ours.Command) > 0 || len(theirs.Args) == 0 && len(ours.Args) > 0)
+	if inherits {
+		p.add(path+".containers["+theirs.Name+"].command", nil, inheritsCommand(role), "write it")
+	}
+}
+
+// inheritsCommand says why a role needs a command.
+func inheritsCommand(role string) string {
+	return "the " + role + " starts what its image starts, and a role without a command starts that of the workers"
+}
+
+// rolesOfTasks makes roles of tasks.
+func (c *volcanoJob) rolesOfTasks() {
+	spec := &c.out.Spec
+	for _, r := range c.roles {
+		role := c.role(r.name, taskPath(r.TaskSpec)+".template.spec", &r.Template.Spec, &c.rest.Template.Spec)
+		role.Replicas, role.Lead = r.Replicas, r.lead
+		spec.Roles = append(spec.Roles, role)
+	}
+}
+
+// least is how many workers the core has at least.
+func (c *volcanoJob) least() int32 {
+	if c.usesTensorFlow() {
+		return int32(c.total())
+	}
+	least := int32(1)
+	for _, r := range c.roles {
+		least += r.Replicas
+	}
+	return least
+}
+
+// indexes are those of the workers that a task's pods become, as a policy names them.
+func (c *volcanoJob) indexes(t *batch.TaskSpec) string {
+	zero := c.first
+	at := int32(1)
+	for _, r := range c.roles {
+		if r.lead {
+			zero = r.TaskSpec
+		}
+	}
+	if t == zero {
+		return "0"
+	}
+	for _, r := range c.roles {
+		switch {
+		case r.lead:
+		case r.TaskSpec == t && r.Replicas == 1:
+			return strconv.Itoa(int(at))
+		case r.TaskSpec == t:
+			return fmt.Sprintf("%d-%d", at, at+r.Replicas-1)
+		default:
+			at += r.Replicas
+		}
+	}
+	switch {
+	case zero != nil:
+		return fmt.Sprintf("%d-", at)
+	case at == 1:
+		return "0-"
+	}
+	return fmt.Sprintf("0,%d-", at)
+}
+
+// hasOneTask is true for a job whose workers are all of one task.
+func (c *volcanoJob) hasOneTask() bool { return c.first == nil && len(c.roles) == 0 }
+
+// task0 is the task of worker 0.
+func (c *volcanoJob) task0() *batch.TaskSpec {
+	for _, t := range c.tasks() {
+		if strings.HasPrefix(c.indexes(t), "0") {
+			return t
+		}
+	}
+	return c.rest
+}
+
+// tasks are those that the job has: that of worker 0 if it has one of its own, roles, the workers'.
+func (c *volcanoJob) tasks() (all []*batch.TaskSpec) {
+	if c.first != nil {
+		all = append(all, c.first)
+	}
+	for _, r := range c.roles {
+		all = append(all, r.TaskSpec)
+	}
+	return append(all, c.rest)
+}
