@@ -92,7 +92,8 @@ func figuresOf(metrics expfmt.Decoder) (figures, error) {
 		f.cpu += m.GetCounter().GetValue()
 	}
 	if f.reconciles == 0 || f.changes == 0 || f.cpu == 0 || len(f.times.buckets) == 0 {
-		return f, fmt.Errorf("the operator does not tell of its reconciles, how long each took, their queue or its processor time: %+v", f)
+		return f, fmt.Errorf(
+			"the operator does not tell of its reconciles, how long each took, their queue or its processor time: %+v", f)
 	}
 	return f, nil
 }

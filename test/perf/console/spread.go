@@ -8,8 +8,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// spread is how many reconciles took how long, from a native histogram: bucket i of schema n has those above 2^((i-1)/2^n) seconds
-// and up to 2^(i/2^n), as https://prometheus.io/docs/specs/native_histograms/ has it.
+// spread is how many reconciles took how long, from a native histogram: bucket i of schema n has those above 2^((i-1)/2^n)
+// seconds and up to 2^(i/2^n), as https://prometheus.io/docs/specs/native_histograms/ has it.
 type spread struct {
 	schema int32
 	// none is how many took next to no time, and up to that zero seconds.
@@ -34,8 +34,8 @@ func spreadOf(h *dto.Histogram) spread {
 	return s
 }
 
-// coarser is the spread in buckets of a lower schema, each of which has those of 2 or more. A histogram does so itself where it gets too
-// many of them.
+// coarser is the spread in buckets of a lower schema, each of which has those of 2 or more. A histogram does so itself where it
+// gets too many of them.
 func (s spread) coarser(schema int32) spread {
 	to := spread{schema: schema, none: s.none, zero: s.zero, buckets: map[int32]float64{}}
 	width := math.Exp2(float64(s.schema - schema))
@@ -61,8 +61,8 @@ func (s spread) since(before spread) spread {
 	return after
 }
 
-// within is how long that part of the reconciles took at most, in milliseconds, as if those of a bucket were spread over it evenly by the
-// logarithm of their times.
+// within is how long that part of the reconciles took at most, in milliseconds, as if those of a bucket were spread over it
+// evenly by the logarithm of their times.
 func (s spread) within(part float64) float64 {
 	all := s.none
 	for _, n := range s.buckets {

@@ -122,8 +122,8 @@ func play(ctx context.Context, o options) (rounds []round, err error) {
 			}
 		}
 		rounds = append(rounds, r)
-		_, _ = fmt.Fprintf(os.Stderr, "round %d of %d: half of the reconciles took up to %.2f ms without readers, %.2f ms with %d, who got %d pages\n",
-			i+1, o.rounds, r.without.half(), r.with.half(), o.readers, len(r.with.opened))
+		_, _ = fmt.Fprintf(os.Stderr, "round %d of %d: half of the reconciles took up to %.2f ms without readers, %.2f ms with %d, "+
+			"who got %d pages\n", i+1, o.rounds, r.without.half(), r.with.half(), o.readers, len(r.with.opened))
 	}
 	return rounds, nil
 }
