@@ -3,11 +3,11 @@
 // another leads, or has its clock set; the API server or etcd is paused. A crash is a real one, of the operator's process, by a
 // proxy before the API server that counts its writes.
 //
-//	go test -race ./test/faults                       half of the stories at every fifth write, and a third of the faults that last
+//	go test -race ./test/faults                       every other spec: some of the stories, writes and faults that last
 //	TIDELINE_FAULTS=each go test -race ./test/faults  every write once, dying before or after it, and some faults that last
 //	TIDELINE_FAULTS=full go test -race ./test/faults  every write with every fault, and all that last
 //
-// The seed of the run (--seed) chooses the half, the fifth and the third, so that many short runs try what one long run tries.
+// The seed of the run (--seed) chooses which, so that many short runs try what one long run tries.
 //
 // Ginkgo's own command does the same. At the end stands a table of what was tried.
 package faults

@@ -27,6 +27,7 @@ import (
 	"github.com/tideline-io/tideline/internal/quota"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 const (
@@ -40,7 +41,7 @@ const (
 
 // Whoever may do everything in the team's namespaces tries each way to more GPUs than the profile lets a user have, with webhooks
 // on. What controllers create for her is hers too: what counts in the end is who holds GPUs.
-var _ = Describe("T11: a user of a profile that refuses other workloads", Ordered, ContinueOnFailure, func() {
+var _ = Describe("T11: a user of a profile that refuses other workloads", Ordered, ContinueOnFailure, suite.Long, func() {
 	var in *testutil.Installation
 	var first, second *testutil.Scenario
 	var hers client.Client
