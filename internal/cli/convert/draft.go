@@ -136,9 +136,11 @@ func (d *draft) fromTemplate(path string, in *corev1.PodTemplateSpec) {
 }
 
 // trainer is the training container of the result.
-func (d *draft) trainer() *corev1.Container {
-	containers := d.out.Spec.Template.Spec.Containers
-	return &containers[rendezvous.TrainerIndex(containers)]
+func (d *draft) trainer() *corev1.Container { return trainingContainer(&d.out.Spec.Template.Spec) }
+
+// trainingContainer is the one of a pod that trains.
+func trainingContainer(spec *corev1.PodSpec) *corev1.Container {
+	return &spec.Containers[rendezvous.TrainerIndex(spec.Containers)]
 }
 
 // setEnv sets a variable of the training container, whatever the template says.

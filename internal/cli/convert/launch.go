@@ -202,7 +202,8 @@ func (d *draft) flags(where string, flags map[string]string) {
 
 // agrees is whether a flag says what Tideline says.
 func (d *draft) agrees(flag, value string) bool {
-	least, most := d.out.Spec.MinReplicas, d.out.Spec.MaxReplicas
+	roles := d.out.Spec.RoleMembers() // They do not join the rendezvous.
+	least, most := d.out.Spec.MinReplicas-roles, d.out.Spec.MaxReplicas-roles
 	switch flag {
 	case "nnodes":
 		return strings.Contains(value, "PET_NNODES") || value == fmt.Sprintf("%d:%d", least, most) ||

@@ -196,26 +196,22 @@ func (c *mpiJob) validateRoles(p *problems) {
 		do = "let both have it, or leave the job to " + mpiOperator
 	}
 	theirs, ours := c.launcher.Template.DeepCopy(), c.worker.Template.DeepCopy()
-	theirEnv, ourEnv := theirs.Spec.Containers[0].Env, ours.Spec.Containers[0].Env
+	theirEnv, ourEnv := trainingContainer(&theirs.Spec).Env, trainingContainer(&ours.Spec).Env
 	for _, t := range []*corev1.PodTemplateSpec{theirs, ours} {
 		if c.isApart() {
 			alikeButForRole(t, theirEnv, ourEnv)
 		}
-		main := &t.Spec.Containers[0]
-		main.Name = c.launcher.Template.Spec.Containers[0].Name // They are started by one command, whatever they are called.
+		main := trainingContainer(&t.Spec)
+		main.Name = trainingContainer(&c.launcher.Template.Spec).Name // They are started by one command, whatever they are called.
 		main.Command, main.Args, main.Resources = nil, nil, corev1.ResourceRequirements{}
 		t.Name, t.Spec.NodeSelector, t.Spec.RestartPolicy = "", nil, ""
 	}
-	if !equality.Semantic.DeepEqual(theirs, ours) {
-		differences(mpiPath(launcher)+".template", asMap(theirs), asMap(ours), func(path string, theirs, ours any) {
-			p.differs(path, theirs, mpiPath(worker), ours, rule, do)
-		})
-	}
-	if main := &c.launcher.Template.Spec.Containers[0]; c.isApart() && len(main.Command) == 0 {
-		p.add(mpiPath(launcher)+".template.spec.containers["+main.Name+"].command", nil, inheritsCommand("launcher"), "write it")
+	p.compare(mpiPath(launcher)+".template", theirs, ours, mpiPath(worker), rule, do)
+	if main := trainingContainer(&c.launcher.Template.Spec); c.isApart() && len(main.Command) == 0 {
+		p.needsCommand(mpiPath(launcher)+".template.spec", "launcher", main)
 	}
 	for _, role := range []kubeflowv1.ReplicaType{launcher, worker} {
-		main := &spec.MPIReplicaSpecs[role].Template.Spec.Containers[0]
+		main := trainingContainer(&spec.MPIReplicaSpecs[role].Template.Spec)
 		if len(main.Command) == 0 && (role == launcher || len(main.Args) > 0) && !c.isApart() {
 			p.add(mpiPath(role)+".template.spec.containers["+main.Name+"].command", nil, "one command must start launcher and"+
 				" workers, and what the image starts is not known here", "write it")
@@ -240,7 +236,7 @@ func (c *mpiJob) template() string {
 func (c *mpiJob) worker0() {
 	theirs, ours := &c.launcher.Template.Spec, &c.worker.Template.Spec
 	overrides := &v1beta1.Master{}
-	if r := theirs.Containers[0].Resources; !equality.Semantic.DeepEqual(r, ours.Containers[0].Resources) {
+	if r := trainingContainer(theirs).Resources; !equality.Semantic.DeepEqual(r, trainingContainer(ours).Resources) {
 		overrides.Resources = r.DeepCopy()
 	}
 	overrides.NodeSelector = c.masterNodeSelector(
@@ -269,22 +265,22 @@ func (c *mpiJob) launcherRole() {
 	r := c.role("launcher", mpiPath(launcher)+".template.spec", &c.launcher.Template.Spec, &c.worker.Template.Spec)
 	r.Lead = true
 	c.out.Spec.Roles = []v1beta1.JobRole{r}
-	others := &c.worker.Template.Spec.Containers[0]
+	others := trainingContainer(&c.worker.Template.Spec)
 	if len(others.Command) > 0 || len(others.Args) == 0 {
-		main := &c.out.Spec.Template.Spec.Containers[0]
+		main := c.trainer()
 		main.Command, main.Args = c.serveLogins(), nil
 	}
 }
 
 // startBoth makes one command of launcher's and workers': worker 0 starts the launcher's.
 func (c *mpiJob) startBoth() {
-	first, others := &c.launcher.Template.Spec.Containers[0], &c.worker.Template.Spec.Containers[0]
+	first, others := trainingContainer(&c.launcher.Template.Spec), trainingContainer(&c.worker.Template.Spec)
 	words := c.serveLogins()
 	quoted := make([]string, len(words))
 	for i, word := range words {
 		quoted[i] = quote(word)
 	}
-	main := &c.out.Spec.Template.Spec.Containers[0]
+	main := c.trainer()
 	main.Command = []string{
 		"/bin/sh", "-c", `if [ "$JAX_PROCESS_ID" != 0 ]; then exec ` + strings.Join(quoted, " ") + `; fi; exec "$@"`, "launcher",
 	}
@@ -295,12 +291,12 @@ func (c *mpiJob) startBoth() {
 
 // loginsPath is where the workers' command stands.
 func (c *mpiJob) loginsPath() string {
-	return mpiPath(worker) + ".template.spec.containers[" + c.worker.Template.Spec.Containers[0].Name + "].command"
+	return mpiPath(worker) + ".template.spec.containers[" + trainingContainer(&c.worker.Template.Spec).Name + "].command"
 }
 
 // serveLogins is what the workers start: their command, by default sshd, with Tideline's keys.
 func (c *mpiJob) serveLogins() []string {
-	others := &c.worker.Template.Spec.Containers[0]
+	others := trainingContainer(&c.worker.Template.Spec)
 	words := slices.Concat(others.Command, others.Args)
 	if len(words) == 0 {
 		words = []string{"/usr/sbin/sshd", "-De"} // as MPI operator does
@@ -348,7 +344,7 @@ var mpiWords = regexp.MustCompile(`(/etc/mpi/[a-z_.]+|K_MPI_JOB_ROLE)`)
 
 // mentions says where the launcher speaks of what MPI operator provides.
 func (c *mpiJob) mentions(where string) {
-	main := c.launcher.Template.Spec.Containers[0]
+	main := trainingContainer(&c.launcher.Template.Spec)
 	w := wording{
 		variables: mpiWords, absent: " is MPI operator's: ", do: "read it there",
 		instead: "hosts are in /etc/tideline/hostfile, and worker 0 is the launcher", nameWhat: "read /etc/tideline/hosts",
@@ -359,7 +355,7 @@ func (c *mpiJob) mentions(where string) {
 	if c.worker != nil {
 		where = mpiPath(launcher) + ".template"
 	}
-	c.wordsOf(where+".spec.containers["+main.Name+"]", &main, w)
+	c.wordsOf(where+".spec.containers["+main.Name+"]", main, w)
 }
 
 // policies carries over when the job has ended, and what remains.

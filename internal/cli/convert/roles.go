@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -29,13 +30,15 @@ const masterRole = "master"
 var roleVariable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // ownVariables are the variables that a container has and the workers' has not, or with another value; false if one of them
-// has no value of its own, as one from a Secret.
+// has no value of its own, as one from a Secret, or is new and one of the workers' refers to it: a role's new ones come last.
 func ownVariables(theirs, ours []corev1.EnvVar) (own []v1beta1.RoleVariable, plain bool) {
 	for _, v := range theirs {
 		if slices.ContainsFunc(ours, func(o corev1.EnvVar) bool { return equality.Semantic.DeepEqual(o, v) }) {
 			continue
 		}
-		if v.ValueFrom != nil || !roleVariable.MatchString(v.Name) {
+		isNew := !slices.ContainsFunc(ours, func(o corev1.EnvVar) bool { return o.Name == v.Name })
+		refers := func(o corev1.EnvVar) bool { return strings.Contains(o.Value, "$("+v.Name+")") }
+		if v.ValueFrom != nil || !roleVariable.MatchString(v.Name) || isNew && slices.ContainsFunc(ours, refers) {
 			return nil, false
 		}
 		own = append(own, v1beta1.RoleVariable{Name: v.Name, Value: v.Value})
@@ -45,7 +48,7 @@ func ownVariables(theirs, ours []corev1.EnvVar) (own []v1beta1.RoleVariable, pla
 
 // alikeButForRole makes a pod's template one that is alike for two roles if all that differs fits into a role.
 func alikeButForRole(t *corev1.PodTemplateSpec, theirs, ours []corev1.EnvVar) {
-	main := &t.Spec.Containers[0]
+	main := trainingContainer(&t.Spec)
 	main.Command, main.Args, main.Image, main.Resources = nil, nil, "", corev1.ResourceRequirements{}
 	if _, plain := ownVariables(theirs, ours); plain {
 		main.Env = nil
@@ -55,7 +58,7 @@ func alikeButForRole(t *corev1.PodTemplateSpec, theirs, ours []corev1.EnvVar) {
 
 // role is what a pod has in place of the workers' template. path is where its container stands.
 func (d *draft) role(name, path string, theirs, ours *corev1.PodSpec) v1beta1.JobRole {
-	main, others := &theirs.Containers[0], &ours.Containers[0]
+	main, others := trainingContainer(theirs), trainingContainer(ours)
 	r := v1beta1.JobRole{Name: name, Replicas: 1}
 	if main.Image != others.Image {
 		r.Image = main.Image

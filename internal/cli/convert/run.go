@@ -15,8 +15,10 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/cli"
+	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/platform/text"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 const long = `Reads PyTorchJobs (kubeflow.org/v1, as training-operator 1.9 knows them), Volcano's Jobs (batch.volcano.sh/v1alpha1,
@@ -42,10 +44,7 @@ func Command() *cobra.Command {
 			if len(files) == 0 || len(args) > 0 {
 				return cli.Usagef("give files by -f FILE, or -f - for standard input")
 			}
-			rules, err := specvalidation.New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
-			if err != nil {
-				return err
-			}
+			rules := specvalidation.New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
 			p := &printer{rules: rules, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
 			r := &reader{}
 			for _, file := range files {
@@ -167,13 +166,20 @@ func (p *printer) job(where string, out *v1beta1.ElasticTrainingJob, notes []Not
 	}
 }
 
-// refusal is what admission will say against the job.
+// refusal is what admission will say against the job: schema, rules, and what webhooks say of roles.
 func (p *printer) refusal(job *v1beta1.ElasticTrainingJob) (string, error) {
 	if job.Name == "" {
 		job = job.DeepCopy()
 		job.Name = job.GenerateName + generatedSuffix
 	}
-	return p.rules.CheckSpec(context.Background(), job)
+	words, err := p.rules.CheckSpec(context.Background(), job)
+	if err != nil || words != "" {
+		return words, err
+	}
+	if found := trainingpod.CheckRoles(&job.Spec, config.DefaultAccelerators()).ToAggregate(); found != nil {
+		words = found.Error()
+	}
+	return words, nil
 }
 
 // marshal writes a job as people write it: in YAML, without status and without what is empty.

@@ -105,7 +105,7 @@ func (c *volcanoJob) replicas() {
 	}
 }
 
-// template carries over the pod template of the task that has most pods, and the job's volumes.
+// template carries over the pod template of the workers' task, and the job's volumes.
 func (c *volcanoJob) template() {
 	path := c.restPath + ".template"
 	in := c.rest.Template.DeepCopy()
@@ -161,7 +161,7 @@ func (c *volcanoJob) worker0() {
 	}
 	overrides := &v1beta1.Master{}
 	theirs, ours := c.first.Template.DeepCopy(), c.rest.Template.DeepCopy()
-	if r := theirs.Spec.Containers[0].Resources; !equality.Semantic.DeepEqual(r, ours.Spec.Containers[0].Resources) {
+	if r := trainingContainer(&theirs.Spec).Resources; !equality.Semantic.DeepEqual(r, trainingContainer(&ours.Spec).Resources) {
 		overrides.Resources = &r
 	}
 	overrides.NodeSelector = c.masterNodeSelector(

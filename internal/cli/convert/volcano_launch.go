@@ -4,7 +4,7 @@ import "regexp"
 
 // launch says what the command must change to train with what Tideline tells it.
 func (c *volcanoJob) launch() {
-	container := &c.rest.Template.Spec.Containers[0]
+	container := trainingContainer(&c.rest.Template.Spec)
 	where := c.restPath + ".template.spec.containers[" + container.Name + "]"
 	names := ""
 	for _, t := range c.tasks() {
@@ -17,10 +17,7 @@ func (c *volcanoJob) launch() {
 	if c.in.Name != "" {
 		w.hosts = hostNames(c.in.Name, names)
 	}
-	for _, r := range c.roles {
-		theirs := &r.Template.Spec.Containers[0]
-		c.wordsOf(taskPath(r.TaskSpec)+".template.spec.containers["+theirs.Name+"]", theirs, w)
-	}
+	c.roleWords(w)
 	if !c.usesTorchrun() {
 		c.wordsOf(where, container, w)
 		return
@@ -36,6 +33,18 @@ func (c *volcanoJob) launch() {
 		"variables are those of framework.type Custom"
 	w.do = "read it there, or leave it out"
 	c.wordsOf(where, container, w)
+}
+
+// roleWords says what the containers of roles must change.
+func (c *volcanoJob) roleWords(w wording) {
+	if c.usesTorchrun() {
+		w.variables = torchOrVolcano
+		w.instead, w.do = "a role beside torchrun is told nothing", "write it in the env of the role"
+	}
+	for _, r := range c.roles {
+		theirs := trainingContainer(&r.Template.Spec)
+		c.wordsOf(taskPath(r.TaskSpec)+".template.spec.containers["+theirs.Name+"]", theirs, w)
+	}
 }
 
 // torchOrVolcano are variables that no container has where torchrun is told how workers meet.

@@ -128,8 +128,8 @@ func (p *problems) backends(plugins map[string][]string, a pluginArgs) {
 // usesTorchrun is whether processes find each other by torchrun's means.
 func (c *volcanoJob) usesTorchrun() bool { return c.plugins.has[pluginPyTorch] }
 
-// usesTensorFlow is whether processes find each other by TF_CONFIG.
-func (c *volcanoJob) usesTensorFlow() bool { return c.plugins.has[pluginTensorFlow] }
+// usesTensorFlow is whether processes find each other by TF_CONFIG, which the plugin does not tell a pod that is alone.
+func (c *volcanoJob) usesTensorFlow() bool { return c.plugins.has[pluginTensorFlow] && c.total() > 1 }
 
 // framework carries over how pods find each other.
 func (c *volcanoJob) framework() {
@@ -144,7 +144,7 @@ func (c *volcanoJob) framework() {
 		c.volcanoEnv()
 		c.gangRestarts()
 	}
-	if c.has(pluginSvc) || c.has(pluginMPI) || c.has(pluginPyTorch) {
+	if c.hasSvc() {
 		c.isolation()
 	}
 	if c.has(pluginSSH) || c.has(pluginMPI) {
@@ -162,6 +162,12 @@ func (c *volcanoJob) arguments(plugin string) any {
 
 func (c *volcanoJob) has(plugin string) bool { return c.plugins.has[plugin] }
 
+// hasSvc is whether pods find each other by name: Volcano's webhook adds plugin svc to a backend
+// (pkg/webhooks/admission/jobs/mutate).
+func (c *volcanoJob) hasSvc() bool {
+	return c.has(pluginSvc) || c.has(pluginMPI) || c.has(pluginPyTorch) || c.has(pluginTensorFlow)
+}
+
 // torchrun carries over what the plugin pytorch says: it tells each pod its rank, as training-operator does.
 func (c *volcanoJob) torchrun() {
 	const path = "spec.plugins[pytorch]"
@@ -170,6 +176,11 @@ func (c *volcanoJob) torchrun() {
 			" the plugin tells pods nothing; Tideline tells all workers how to meet by torchrun", "")
 	}
 	c.port(path)
+	if len(c.roles) > 0 {
+		c.note(path, c.arguments(pluginPyTorch), "roles do not join torchrun's rendezvous and are told nothing, where Volcano tells all "+
+			"pods MASTER_ADDR and variables and files of hosts", "let their scripts name hosts, as "+
+			rendezvous.ShortHost(c.out, 0))
+	}
 	if gpus := rendezvous.GPUs(c.trainer()); gpus > 1 && c.startsOther() {
 		c.out.Spec.Framework.NprocPerNode = ptr.To[int32](1)
 		c.note(path, c.arguments(pluginPyTorch), fmt.Sprintf(
@@ -208,22 +219,23 @@ func (d *draft) startsOther() bool {
 const longestHosts = 32 << 10
 
 // volcanoEnv gives containers the variables of Volcano's plugins env and svc where Tideline's own say something else: those know
-// a task "master" of one pod and a task "worker" of all others.
+// the roles, a task "worker" of all others, and without roles a task "master" of worker 0.
 func (c *volcanoJob) volcanoEnv() {
 	const path = "spec.plugins[svc]"
-	native := (len(c.roles) > 0 || c.first != nil && c.first.Name == masterRole) && c.rest.Name == v1beta1.RoleWorker
+	native := (len(c.roles) > 0 || c.first != nil && c.first.Name == masterRole) && c.rest.Name == v1beta1.RoleWorker &&
+		!slices.ContainsFunc(c.roles, volcanoRole.isRenamed)
 	var vars []corev1.EnvVar
 	if c.has(pluginEnv) && c.hasOneTask() {
 		vars = append(vars,
 			corev1.EnvVar{Name: "VK_TASK_INDEX", ValueFrom: workerIndex}, corev1.EnvVar{Name: "VC_TASK_INDEX", ValueFrom: workerIndex})
 	}
-	if c.has(pluginSvc) || c.has(pluginMPI) {
+	if c.hasSvc() {
 		if !native {
 			vars = append(vars, c.hostVars()...)
 		}
 		files := "there is no other file of the task's name beside master.host and worker.host"
 		if len(c.roles) > 0 {
-			files = "files of roles have their names, and worker.host has the others"
+			files = "files have the names of roles, and worker.host has the others"
 		}
 		c.note(path, c.arguments(pluginSvc), fmt.Sprintf("workers are %s.%s and so on, in /etc/volcano/hosts; %s",
 			rendezvous.WorkerName(c.out, 0), rendezvous.ServiceName(c.in.Name), files),
@@ -237,22 +249,25 @@ func (c *volcanoJob) volcanoEnv() {
 	}
 }
 
-// hostVars are the variables of plugin svc with the names that workers have now, but for roles, whose variables Tideline sets.
+// hostVars are the variables of plugin svc with the names that workers have now, but for roles of their tasks' names, whose
+// variables Tideline sets.
 func (c *volcanoJob) hostVars() []corev1.EnvVar {
+	hosts := map[string][]string{}
+	for i := range int32(c.total()) {
+		task := c.rest.Name
+		if role := c.out.Spec.SeatOf(i).Role; role != nil {
+			task = c.roles[slices.IndexFunc(c.roles, func(r volcanoRole) bool { return r.name == role.Name })].Name
+		} else if i == 0 && c.first != nil {
+			task = c.first.Name
+		}
+		hosts[task] = append(hosts[task], rendezvous.ShortHost(c.out, i))
+	}
 	var vars []corev1.EnvVar
-	next := int32(0)
 	for _, t := range c.tasks() {
-		if slices.ContainsFunc(c.roles, func(r volcanoRole) bool { return r.TaskSpec == t }) {
+		if slices.ContainsFunc(c.roles, func(r volcanoRole) bool { return r.TaskSpec == t && !r.isRenamed() }) {
 			continue
 		}
-		names := make([]string, t.Replicas)
-		for i := range names {
-			for c.out.Spec.SeatOf(next).Role != nil {
-				next++
-			}
-			names[i] = rendezvous.ShortHost(c.out, next)
-			next++
-		}
+		names := hosts[t.Name]
 		key := strings.ToUpper(strings.ReplaceAll(t.Name, "-", "_"))
 		vars = append(vars, corev1.EnvVar{Name: "VC_" + key + "_NUM", Value: strconv.Itoa(len(names))})
 		hosts := strings.Join(names, ",")

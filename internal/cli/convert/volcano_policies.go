@@ -196,15 +196,14 @@ func (c *volcanoJob) completion(p placedPolicy, r *v1beta1.FailureRule) bool {
 	}
 	r.OnEvents = slices.DeleteFunc(r.OnEvents, func(e v1beta1.FailureEvent) bool { return e == v1beta1.OnTaskCompleted })
 	switch {
-	case r.Action == v1beta1.ActionCompleteJob && (c.hasOneTask() || p.task == c.rest):
-		// All of the task: of a job of one task, all workers, which the success policy says already.
-		if p.task == c.rest && !c.hasOneTask() {
-			c.out.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: c.indexes(c.rest)}}
-		}
-	case r.Action == v1beta1.ActionCompleteJob && p.task == nil:
+	case r.Action == v1beta1.ActionCompleteJob && c.hasOneTask():
+		// All of the task are all workers, which the success policy says already.
+	case r.Action == v1beta1.ActionCompleteJob && p.task != nil:
+		c.out.Spec.SuccessPolicy.Targets = []v1beta1.WorkerTarget{{Indexes: c.indexes(p.task)}}
+	case r.Action == v1beta1.ActionCompleteJob:
 		c.out.Spec.SuccessPolicy.Targets = nil
 		c.note(p.path, string(bus.TaskCompletedEvent), "Volcano completes the job when any of its tasks has; Tideline when worker 0"+
-			" has, which was task "+c.task0().Name, "")
+			" has, which was task "+c.firstTask().Name, "")
 	default:
 		c.note(p.path+".event", string(bus.TaskCompletedEvent), "Tideline has no event of several successes; it is left out",
 			"set spec.successPolicy")

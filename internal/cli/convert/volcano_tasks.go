@@ -5,13 +5,14 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 	batch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
 // The tasks of a Volcano Job become, in the order of the workers' indices:
@@ -44,7 +45,7 @@ func (c *volcanoJob) chooseTasks(p *problems) bool {
 		p.add("spec.tasks", nil, "there is no task to convert", "give the job one")
 		return false
 	}
-	c.rest = c.workers()
+	c.rest = c.workersTask()
 	if c.rest == nil {
 		p.add("spec.plugins[tensorflow]", c.in.Spec.Plugins[pluginTensorFlow], "there is no task "+c.plugins.worker+
 			", and the others are roles beside it", "name the workers' task so, or leave the job to Volcano")
@@ -52,57 +53,64 @@ func (c *volcanoJob) chooseTasks(p *problems) bool {
 	}
 	c.restPath = taskPath(c.rest)
 	for i := range tasks {
-		if t := &tasks[i]; t != c.rest && !c.takeFirst(t) {
-			c.roles = append(c.roles, volcanoRole{TaskSpec: t, name: c.roleNamed(t), lead: c.leads(t)})
+		t := &tasks[i]
+		if t == c.rest || c.takeFirst(t) {
+			continue
 		}
+		name := t.Name
+		if c.usesTensorFlow() {
+			name = c.plugins.tensorFlowRole(name)
+		}
+		c.roles = append(c.roles, volcanoRole{TaskSpec: t, name: name, lead: c.leads(t)})
 	}
 	return true
 }
 
-// workers is the task that the template is made of; nil for a job of TensorFlow without one. Of two tasks the first one of one
-// pod is worker 0 or leads, and the other one is the workers'.
-func (c *volcanoJob) workers() *batch.TaskSpec {
+// workersTask is the task that the template is made of; nil for a job of TensorFlow without one: of two tasks whose pods are alike the
+// one that is not worker 0, else the one that is called so, else the one with most pods.
+func (c *volcanoJob) workersTask() *batch.TaskSpec {
 	tasks := c.in.Spec.Tasks
 	named := slices.IndexFunc(tasks, func(t batch.TaskSpec) bool { return t.Name == c.plugins.worker })
 	switch {
-	case named >= 0 && (len(tasks) != 2 || c.usesTensorFlow()):
-		return &tasks[named]
-	case c.usesTensorFlow():
+	case len(tasks) == 2 && !c.usesTensorFlow() && areAlike(&tasks[0], &tasks[1]):
+		if tasks[1].Replicas == 1 && (tasks[0].Replicas != 1 || tasks[1].Name == c.plugins.master) {
+			return &tasks[0]
+		}
+		if tasks[0].Replicas == 1 {
+			return &tasks[1]
+		}
+	case c.usesTensorFlow() && named < 0:
 		return nil
-	case len(tasks) == 2 && tasks[1].Replicas == 1 && (tasks[0].Replicas != 1 || tasks[1].Name == c.plugins.master):
-		return &tasks[0]
-	case len(tasks) == 2 && tasks[0].Replicas == 1:
-		return &tasks[1]
-	case named >= 0:
+	}
+	if named >= 0 {
 		return &tasks[named]
 	}
 	most := 0
 	for i := range tasks {
-		if tasks[i].Replicas > tasks[most].Replicas {
+		if tasks[i].Replicas > tasks[most].Replicas || tasks[most].Name == c.plugins.master {
 			most = i
 		}
 	}
 	return &tasks[most]
 }
 
-// takeFirst makes a task of one pod worker 0 if it trains as the workers do: the master of torchrun, or of two tasks one that
-// is alike but for resources and nodes.
+// takeFirst makes a task of one pod worker 0 if it trains as the workers do: the master of torchrun, or of two tasks one that is alike
+// but for resources and nodes.
 func (c *volcanoJob) takeFirst(t *batch.TaskSpec) bool {
 	two := len(c.in.Spec.Tasks) == 2
 	switch {
-	case t.Replicas != 1 || c.usesTensorFlow() || len(t.Template.Spec.Containers) == 0:
+	case t.Replicas != 1 || c.usesTensorFlow():
 		return false
-	case c.usesTorchrun() && (two || t.Name == c.plugins.master):
-	case !two || len(c.rest.Template.Spec.Containers) == 0,
-		!equality.Semantic.DeepEqual(alikeButForMaster(t), alikeButForMaster(c.rest)):
+	case c.usesTorchrun() && t.Name == c.plugins.master:
+	case !two || !areAlike(t, c.rest):
 		return false
 	}
 	c.first, c.firstPath = t, taskPath(t)
 	return true
 }
 
-// leads is true for the task whose pod becomes worker 0 although it does something else: TensorFlow's chief, MPI's master, or the
-// one pod of one of two tasks. Torchrun has its rendezvous on a worker that trains.
+// leads is true for the task whose pod becomes worker 0 although it does something else: TensorFlow's chief, or the master. Torchrun
+// has its rendezvous on a worker that trains.
 func (c *volcanoJob) leads(t *batch.TaskSpec) bool {
 	switch {
 	case t.Replicas != 1 || c.usesTorchrun():
@@ -110,34 +118,43 @@ func (c *volcanoJob) leads(t *batch.TaskSpec) bool {
 	case c.usesTensorFlow():
 		return t.Name == c.plugins.chief
 	}
-	return len(c.in.Spec.Tasks) == 2 || t.Name == c.plugins.master
+	return t.Name == c.plugins.master
 }
 
-// roleNamed is the name of the role that a task becomes: its own, or what TensorFlow calls it.
-func (c *volcanoJob) roleNamed(t *batch.TaskSpec) string {
-	if c.usesTensorFlow() {
-		for kind, task := range map[string]string{
-			"ps": c.plugins.servers, "chief": c.plugins.chief, v1beta1.RoleEvaluator: c.plugins.evaluator,
-		} {
-			if t.Name == task {
-				return kind
-			}
-		}
+// tensorFlowRole is what TensorFlow calls a task, in the order in which Volcano's plugin looks; "" for one that the plugin does not
+// know.
+func (a *pluginArgs) tensorFlowRole(task string) string {
+	switch task {
+	case a.chief:
+		return "chief"
+	case a.servers:
+		return "ps"
+	case a.evaluator:
+		return v1beta1.RoleEvaluator
 	}
-	return t.Name
+	return ""
+}
+
+// isRenamed is true for a role that is not called as its task.
+func (r volcanoRole) isRenamed() bool { return r.name != r.Name }
+
+// areAlike is true if the pods of two tasks differ in nothing but what spec.master can say.
+func areAlike(a, b *batch.TaskSpec) bool {
+	return len(a.Template.Spec.Containers) > 0 && len(b.Template.Spec.Containers) > 0 &&
+		equality.Semantic.DeepEqual(alikeButForMaster(a), alikeButForMaster(b))
 }
 
 // alikeButForMaster is a task's template without what spec.master can say of worker 0.
 func alikeButForMaster(t *batch.TaskSpec) *corev1.PodTemplateSpec {
 	template := t.Template.DeepCopy()
-	template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+	trainingContainer(&template.Spec).Resources = corev1.ResourceRequirements{}
 	template.Spec.NodeSelector = nil
 	template.Name = "" // Volcano does not read it.
 	return template
 }
 
-// compareTasks refuses tasks whose pods differ in more than can be said of worker 0 or of a role.
-func (c *volcanoJob) compareTasks(p *problems) {
+// checkTasks refuses tasks whose pods differ in more than can be said of worker 0 or of a role, and more roles than a job may have.
+func (c *volcanoJob) checkTasks(p *problems) {
 	if c.first != nil {
 		theirs, ours, rule := alikeButForMaster(c.first), alikeButForMaster(c.rest), seeMaster
 		if len(c.roles) > 0 { // Such a job has no spec.master.
@@ -146,9 +163,12 @@ func (c *volcanoJob) compareTasks(p *problems) {
 		p.compare(c.firstPath+".template", theirs, ours, c.restPath, rule, alikeDo+"Volcano")
 	}
 	members := int32(0)
-	for _, r := range c.roles {
+	for i, r := range c.roles {
 		members += r.Replicas
 		c.checkRole(p, r)
+		if r.name != "" && slices.ContainsFunc(c.roles[:i], func(o volcanoRole) bool { return o.name == r.name }) {
+			p.add(taskPath(r.TaskSpec)+".name", r.Name, "another task becomes role "+r.name+" too", "make one task of both")
+		}
 	}
 	if n := len(c.roles); n > v1beta1.MaxRoles {
 		p.add("spec.tasks", n+1, fmt.Sprintf("a job may have %d roles beside its workers", v1beta1.MaxRoles),
@@ -165,6 +185,10 @@ func (p *problems) compare(path string, theirs, ours *corev1.PodTemplateSpec, ot
 	if equality.Semantic.DeepEqual(theirs, ours) {
 		return
 	}
+	if a, b := rendezvous.TrainerIndex(theirs.Spec.Containers), rendezvous.TrainerIndex(ours.Spec.Containers); a != b {
+		p.add(path+".spec.containers", a, fmt.Sprintf("is the place of the training container, which is %d in %s", b, others),
+			"give it the same place in both")
+	}
 	differences(path, asMap(theirs), asMap(ours), func(path string, theirs, ours any) {
 		p.differs(path, theirs, others, ours, rule, do)
 	})
@@ -175,38 +199,35 @@ func (c *volcanoJob) checkRole(p *problems, r volcanoRole) {
 	path := taskPath(r.TaskSpec)
 	const rename = "rename the task, and its variables VC_…_HOSTS and VC_…_NUM in the script"
 	switch {
+	case r.name == "":
+		p.add(path+".name", r.Name, fmt.Sprintf("the plugin tensorflow knows tasks %s, %s, %s and %s", c.plugins.chief, c.plugins.servers,
+			c.plugins.worker, c.plugins.evaluator), "name it by an argument of the plugin, or leave the job to Volcano")
 	case len(r.name) > v1beta1.MaxRoleName || !roleName.MatchString(r.name):
 		p.add(path+".name", r.name, fmt.Sprintf("it becomes a role, whose name has up to %d lower-case letters and digits",
 			v1beta1.MaxRoleName), rename)
-	case slices.Contains(takenRoles, r.name) || r.name == masterRole && !r.lead:
+	case slices.Contains(takenRoles, r.name):
 		p.add(path+".name", r.name, "it becomes a role, and Tideline calls other pods so", rename)
-	case c.usesTensorFlow() && !slices.Contains([]string{"chief", "ps", v1beta1.RoleEvaluator}, r.name):
-		p.add(path+".name", r.name, "TF_CONFIG of Tideline has the roles chief, ps, worker and evaluator",
-			"leave the job to Volcano")
+	case !r.lead && (r.name == masterRole || r.name == "chief" && c.usesTensorFlow()):
+		p.add(path+".replicas", r.Replicas, "role "+r.name+" leads, and one worker leads", "set 1, or rename the task")
 	}
 	theirs, ours := r.Template.DeepCopy(), c.rest.Template.DeepCopy()
-	theirEnv, ourEnv := theirs.Spec.Containers[0].Env, ours.Spec.Containers[0].Env
+	main, others := trainingContainer(&r.Template.Spec), trainingContainer(&c.rest.Template.Spec)
 	for _, t := range []*corev1.PodTemplateSpec{theirs, ours} {
-		alikeButForRole(t, theirEnv, ourEnv)
-		t.Spec.Containers[0].Name = r.Template.Spec.Containers[0].Name // They are the training containers, whatever they are called.
+		alikeButForRole(t, main.Env, others.Env)
+		trainingContainer(&t.Spec).Name = main.Name // They are the training containers, whatever they are called.
 	}
 	theirs.Spec.RestartPolicy, ours.Spec.RestartPolicy = r.Template.Spec.RestartPolicy, c.rest.Template.Spec.RestartPolicy
 	p.compare(path+".template", theirs, ours, c.restPath, seeRole, "let both have it, or leave the job to Volcano")
-	p.ownCommand(path+".template.spec", r.name, &r.Template.Spec.Containers[0], &c.rest.Template.Spec.Containers[0])
-}
-
-// ownCommand refuses a role's container that starts what its image starts, where the workers' would pass on a command or
-// arguments.
-func (p *problems) ownCommand(path, role string, theirs, ours *corev1.Container) {
-	inherits := len(theirs.Command) == 0 && (len(ours.Command) > 0 || len(theirs.Args) == 0 && len(ours.Args) > 0)
+	inherits := len(main.Command) == 0 && (len(others.Command) > 0 || len(main.Args) == 0 && len(others.Args) > 0)
 	if inherits {
-		p.add(path+".containers["+theirs.Name+"].command", nil, inheritsCommand(role), "write it")
+		p.needsCommand(path+".template.spec", r.name, main)
 	}
 }
 
-// inheritsCommand says why a role needs a command.
-func inheritsCommand(role string) string {
-	return "the " + role + " starts what its image starts, and a role without a command starts that of the workers"
+// needsCommand refuses a role's container that starts what its image starts, where the workers' would pass on a command or arguments.
+func (p *problems) needsCommand(path, role string, main *corev1.Container) {
+	p.add(path+".containers["+main.Name+"].command", nil, "the "+role+" starts what its image starts, and a role without a command "+
+		"starts that of the workers", "write it")
 }
 
 // rolesOfTasks makes roles of tasks.
@@ -219,12 +240,21 @@ func (c *volcanoJob) rolesOfTasks() {
 	}
 }
 
-// least is how many workers the core has at least.
+// least is how many workers the core has at least: all of roles, and of the others as many as Volcano looks at.
 func (c *volcanoJob) least() int32 {
 	if c.usesTensorFlow() {
 		return int32(c.total())
 	}
-	least := int32(1)
+	least, ofTasks := int32(1), int64(0)
+	for _, t := range c.tasks() {
+		ofTasks += int64(ptr.Deref(t.MinAvailable, t.Replicas))
+	}
+	if len(c.roles) > 0 && c.minimum() >= ofTasks {
+		least = max(1, ptr.Deref(c.rest.MinAvailable, c.rest.Replicas))
+		if c.first != nil {
+			least++
+		}
+	}
 	for _, r := range c.roles {
 		least += r.Replicas
 	}
@@ -233,16 +263,11 @@ func (c *volcanoJob) least() int32 {
 
 // indexes are those of the workers that a task's pods become, as a policy names them.
 func (c *volcanoJob) indexes(t *batch.TaskSpec) string {
-	zero := c.first
-	at := int32(1)
-	for _, r := range c.roles {
-		if r.lead {
-			zero = r.TaskSpec
-		}
-	}
-	if t == zero {
+	first := c.firstTask()
+	if t == first && t != c.rest {
 		return "0"
 	}
+	at := int32(1)
 	for _, r := range c.roles {
 		switch {
 		case r.lead:
@@ -255,7 +280,7 @@ func (c *volcanoJob) indexes(t *batch.TaskSpec) string {
 		}
 	}
 	switch {
-	case zero != nil:
+	case first != c.rest:
 		return fmt.Sprintf("%d-", at)
 	case at == 1:
 		return "0-"
@@ -266,12 +291,15 @@ func (c *volcanoJob) indexes(t *batch.TaskSpec) string {
 // hasOneTask is true for a job whose workers are all of one task.
 func (c *volcanoJob) hasOneTask() bool { return c.first == nil && len(c.roles) == 0 }
 
-// task0 is the task of worker 0.
-func (c *volcanoJob) task0() *batch.TaskSpec {
-	for _, t := range c.tasks() {
-		if strings.HasPrefix(c.indexes(t), "0") {
-			return t
+// firstTask is the task of worker 0.
+func (c *volcanoJob) firstTask() *batch.TaskSpec {
+	for _, r := range c.roles {
+		if r.lead {
+			return r.TaskSpec
 		}
+	}
+	if c.first != nil {
+		return c.first
 	}
 	return c.rest
 }

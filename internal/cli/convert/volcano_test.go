@@ -17,7 +17,6 @@ import (
 	bus "volcano.sh/apis/pkg/apis/bus/v1alpha1"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
-	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // volcanoTask is a task of pods that have a GPU, start torchrun and restart in place.
@@ -92,7 +91,7 @@ type volcanoRule struct {
 
 func checkVolcano(t *testing.T, cases map[string]volcanoRule) {
 	t.Helper()
-	g := rules(t)
+	g := rules()
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			in := goodVolcano()
@@ -112,9 +111,6 @@ func checkVolcano(t *testing.T, cases map[string]volcanoRule) {
 			}
 			said(t, notes, c.says, retried)
 			agree(t, g, out, notes)
-			if errs := trainingpod.CheckRoles(&out.Spec, nil); len(errs) > 0 {
-				t.Errorf("its roles are refused: %v", errs)
-			}
 		})
 	}
 }
@@ -254,7 +250,7 @@ func TestTasksBecomeRoles(t *testing.T) {
 				`"resources":{"requests":{"cpu":"2"}}}]`,
 			"spec.minReplicas": "4", "spec.maxReplicas": "6", "spec.framework": `{"type":"Custom"}`, "spec.master": "null",
 			taskTrainer + ".command": `["train"]`, taskTrainer + ".env": "null",
-		}, []string{"spec.minAvailable = 4", hosts + "worker-0.ctr-workers and so on, in /etc/volcano/hosts; files of roles",
+		}, []string{"spec.minAvailable = 4", hosts + "worker-0.ctr-workers and so on, in /etc/volcano/hosts; files have the names of roles",
 			"spec.minSuccess"}},
 		"fewer at least than servers": {func(j *batch.Job) { servers(j); j.Spec.MinAvailable = 1 },
 			map[string]string{"spec.minReplicas": "3"}, []string{"spec.minAvailable = 1: roles are among spec.minReplicas, and one " +
@@ -297,23 +293,60 @@ func TestTasksBecomeRoles(t *testing.T) {
 		}, map[string]string{"spec.successPolicy": `{"targets":[{"indexes":"0,3-"}]}`}, []string{hosts}},
 		"helpers beside torchrun": {func(j *batch.Job) {
 			j.Spec.Tasks = append(j.Spec.Tasks, volcanoTask("data", 2))
-			j.Spec.Tasks[2].Template.Spec.Containers[0].Command = []string{"serve"}
+			j.Spec.Tasks[2].Template.Spec.Containers[0].Command = []string{"serve", "--head=$(MASTER_ADDR)"}
+			for i := range 2 {
+				j.Spec.Tasks[i].Template.Spec.Containers[0].Command = []string{"torchrun", "--nnodes=4", "train.py"}
+			}
 			j.Spec.Tasks[2].Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
 		}, map[string]string{
-			"spec.roles":       `[{"command":["serve"],"name":"data","replicas":2,"resources":{}}]`,
+			"spec.roles":       `[{"command":["serve","--head=$(MASTER_ADDR)"],"name":"data","replicas":2,"resources":{}}]`,
 			"spec.minReplicas": "6", "spec.framework": `{"port":23456}`,
-		}, nil},
+		}, []string{"roles do not join torchrun's rendezvous and are told nothing", "spec.tasks[data].template.spec.containers[train].command"}},
 		"TensorFlow": {func(j *batch.Job) {
 			tensorFlow(j)
 			j.Spec.MinAvailable, j.Spec.Tasks[0].Name = 5, "servers"
 			j.Spec.Plugins["tensorflow"] = []string{"--ps=servers", "--port=3333"}
 		}, map[string]string{
 			"spec.framework": `{"port":3333,"type":"TensorFlow"}`, "spec.minReplicas": "7", "spec.maxReplicas": "7",
+			taskTrainer + ".env": `[{"name":"VC_SERVERS_NUM","value":"2"},` +
+				`{"name":"VC_SERVERS_HOSTS","value":"ctr-ps-1.ctr-workers,ctr-ps-2.ctr-workers"},{"name":"VC_WORKER_NUM","value":"3"},` +
+				`{"name":"VC_WORKER_HOSTS","value":"ctr-worker-4.ctr-workers,ctr-worker-5.ctr-workers,ctr-worker-6.ctr-workers"}]`,
 			"spec.roles": `[{"command":["python","train.py"],"name":"ps","replicas":2},` +
 				`{"command":["python","train.py"],"lead":true,"name":"chief","replicas":1},` +
 				`{"command":["python","train.py"],"name":"evaluator","replicas":1}]`,
 		}, []string{"spec.minAvailable = 5: TF_CONFIG names all workers when they start, so that spec.minReplicas is 7",
 			"names no evaluator", "spec.plugins[svc]"}},
+		"TensorFlow, whose containers are called so": {func(j *batch.Job) {
+			tensorFlow(j)
+			allTasks(j, func(s *corev1.PodSpec) {
+				s.Containers = []corev1.Container{{Name: "logs", Image: "logs:1", Command: []string{"tail"}}, s.Containers[0]}
+				s.Containers[1].Name = "trainer"
+			})
+			j.Spec.Tasks = slices.Delete(j.Spec.Tasks, 1, 3)
+		}, map[string]string{"spec.roles": `[{"command":["python","train.py"],"name":"ps","replicas":2}]`}, []string{"spec.plugins[svc]"}},
+		"TensorFlow's workers alone, as Volcano's webhook completes it": {func(j *batch.Job) {
+			tensorFlow(j)
+			j.Spec.Plugins, j.Spec.Tasks = map[string][]string{"tensorflow": {}}, j.Spec.Tasks[3:]
+		}, map[string]string{
+			"spec.networkPolicy": `"Isolated"`, "spec.roles": "null", taskTrainer + ".env.0": `{"name":"VC_WORKER_NUM","value":"3"}`,
+		}, []string{"spec.plugins[svc] is not set: workers are", "spec.plugins[svc] is not set: it makes a NetworkPolicy"}},
+		"TensorFlow alone, to which the plugin tells nothing": {func(j *batch.Job) {
+			tensorFlow(j)
+			j.Spec.Tasks = j.Spec.Tasks[1:2]
+		}, map[string]string{"spec.framework": `{"type":"Custom"}`, "spec.roles": "null"}, []string{"spec.plugins[svc]"}},
+		"two tasks, and the workers are one": {func(j *batch.Job) { servers(j); j.Spec.Tasks[1].Replicas = 1 },
+			map[string]string{"spec.roles.0.name": `"ps"`, "spec.roles.0.lead": "null", "spec.minReplicas": "3"}, []string{hosts}},
+		"one server": {func(j *batch.Job) { servers(j); j.Spec.Tasks[0].Replicas = 1 },
+			map[string]string{"spec.roles.0.name": `"ps"`, "spec.roles.0.lead": "null", taskTrainer + ".command": `["train"]`}, []string{hosts}},
+		"so many workers at least": {func(j *batch.Job) {
+			servers(j)
+			j.Spec.Tasks[0].MinAvailable, j.Spec.Tasks[1].MinAvailable = ptr.To[int32](1), ptr.To[int32](3)
+		}, map[string]string{"spec.minReplicas": "5"}, []string{"spec.minAvailable = 4: roles are among", "spec.minAvailable = 4: spec.minReplicas " +
+			"is 5", hosts, "spec.minSuccess"}},
+		"the servers complete the job": {func(j *batch.Job) {
+			servers(j)
+			j.Spec.Tasks[0].Policies = []batch.LifecyclePolicy{{Event: "TaskCompleted", Action: bus.CompleteJobAction}}
+		}, map[string]string{"spec.successPolicy": `{"targets":[{"indexes":"1-2"}]}`}, []string{hosts}},
 	})
 }
 
@@ -388,7 +421,9 @@ func TestVolcanoNotConverted(t *testing.T) {
 			"spec.tasks[param-server].name = param-server: it becomes a role, whose name has up to 12 lower-case letters and digits",
 			"spec.tasks[core].name = core: it becomes a role, and Tideline calls other pods so"}},
 		"two masters that cannot lead": {func(j *batch.Job) { j.Spec.Tasks[0].Replicas = 2 },
-			[]string{"spec.tasks[master].name = master: it becomes a role, and Tideline calls other pods so"}},
+			[]string{"spec.tasks[master].replicas = 2: role master leads, and one worker leads; set 1, or rename the task"}},
+		"two tasks of one name": {func(j *batch.Job) { j.Spec.Tasks[0].Name = "worker" },
+			[]string{"spec.tasks[worker].name = worker: Volcano refuses two tasks of one name"}},
 		"many roles": {func(j *batch.Job) {
 			for i := range 9 {
 				j.Spec.Tasks = append(j.Spec.Tasks, volcanoTask("r"+strconv.Itoa(i), 4))
@@ -417,7 +452,27 @@ func TestVolcanoNotConverted(t *testing.T) {
 		"TensorFlow without workers, and of another task": {func(j *batch.Job) { tensorFlow(j); j.Spec.Tasks[3].Name = "loner" },
 			[]string{"spec.plugins[tensorflow] = []: there is no task worker"}},
 		"TensorFlow of another task": {func(j *batch.Job) { tensorFlow(j); j.Spec.Tasks[0].Name = "server" },
-			[]string{"spec.tasks[server].name = server: TF_CONFIG of Tideline has the roles"}},
+			[]string{"spec.tasks[server].name = server: the plugin tensorflow knows tasks chief, ps, worker and evaluator"}},
+		"TensorFlow's default name, which is another's": {func(j *batch.Job) {
+			tensorFlow(j)
+			j.Spec.Plugins["tensorflow"] = []string{"--chief=ps"}
+		}, []string{"spec.tasks[ps].replicas = 2: role chief leads", "spec.tasks[chief].name = chief: the plugin tensorflow knows"}},
+		"TensorFlow with two chiefs": {func(j *batch.Job) { tensorFlow(j); j.Spec.Tasks[1].Replicas = 2 },
+			[]string{"spec.tasks[chief].replicas = 2: role chief leads, and one worker leads"}},
+		"another place of the training container": {func(j *batch.Job) {
+			servers(j)
+			for i, name := range []string{"trainer", "logs"} {
+				s := &j.Spec.Tasks[i].Template.Spec
+				s.Containers = append(s.Containers, corev1.Container{Name: name, Image: "ctr:1", Command: []string{"train"}})
+			}
+			j.Spec.Tasks[1].Template.Spec.Containers[0].Name = "trainer"
+		}, []string{"spec.tasks[ps].template.spec.containers = 1: is the place of the training container, which is 0 in spec.tasks[worker]",
+			"spec.tasks[ps].template.spec.containers[logs]", "spec.tasks[ps].template.spec.containers[train]"}},
+		"a variable that others refer to": {func(j *batch.Job) {
+			servers(j)
+			j.Spec.Tasks[0].Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MODE", Value: "a"}, {Name: "OPTS", Value: "$(MODE)"}}
+			j.Spec.Tasks[1].Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OPTS", Value: "$(MODE)"}}
+		}, []string{"spec.tasks[ps].template.spec.containers[train].env[MODE]"}},
 		"an unknown plugin": {func(j *batch.Job) { j.Spec.Plugins["mine"] = nil }, []string{"spec.plugins[mine]"}},
 		"an unknown argument": {func(j *batch.Job) { j.Spec.Plugins["svc"] = []string{"--open"} },
 			[]string{`spec.plugins[svc] = ["--open"]: Volcano cannot read its arguments`}},
@@ -480,5 +535,45 @@ func notConverted(t *testing.T, out *v1beta1.ElasticTrainingJob, notes []Note, s
 		if n.Do == "" {
 			t.Errorf("%s: does not say what to do", n)
 		}
+	}
+}
+
+// Names that Tideline takes are those of the schema.
+func TestTakenRolesAreThoseOfTheSchema(t *testing.T) {
+	j := goodVolcano()
+	servers(j)
+	out, _ := FromVolcanoJob(j)
+	for _, name := range takenRoles {
+		out.Spec.Roles[0].Name = name
+		if words, err := rules().CheckSpec(t.Context(), out); err != nil || !strings.Contains(words, "name "+name+" is taken") {
+			t.Errorf("the schema says %q of a role %s: %v", words, name, err)
+		}
+	}
+}
+
+// What webhooks refuse is said when a job is converted.
+func TestRolesThatWebhooksRefuse(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*batch.Job)
+		says string
+	}{
+		"a port that all share": {func(j *batch.Job) { allTasks(j, func(s *corev1.PodSpec) { s.HostNetwork = true }) }, "hostNetwork"},
+		"the model of one role": {func(j *batch.Job) {
+			j.Spec.Tasks[0].Template.Spec.NodeSelector = map[string]string{"nvidia.com/gpu.product": "A10"}
+		}, "names the model of the accelerators of one role"},
+		"more than TF_CONFIG has": {func(j *batch.Job) { j.Spec.Tasks[3].Replicas = 600 }, "must be at most 512"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := goodVolcano()
+			tensorFlow(j)
+			c.edit(j)
+			out, notes := FromVolcanoJob(j)
+			if out == nil {
+				t.Fatal(notes)
+			}
+			if words, err := (&printer{rules: rules()}).refusal(out); err != nil || !strings.Contains(words, c.says) {
+				t.Errorf("says %q: %v", words, err)
+			}
+		})
 	}
 }

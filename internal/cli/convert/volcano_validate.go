@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/utils/ptr"
 	batch "volcano.sh/apis/pkg/apis/batch/v1alpha1"
@@ -27,13 +28,16 @@ func (c *volcanoJob) validate() []Note {
 	if !c.chooseTasks(&p) {
 		return p
 	}
-	for _, t := range c.tasks() {
+	for i, t := range c.tasks() {
 		p.task(t)
+		if slices.ContainsFunc(c.tasks()[:i], func(o *batch.TaskSpec) bool { return o.Name == t.Name }) {
+			p.add(taskPath(t)+".name", t.Name, "Volcano refuses two tasks of one name", "rename one")
+		}
 	}
 	if len(p) > 0 {
 		return p
 	}
-	c.compareTasks(&p)
+	c.checkTasks(&p)
 	c.numbers(&p)
 	for i, v := range c.in.Spec.Volumes {
 		p.volume(fmt.Sprintf("spec.volumes[%d]", i), v)

@@ -128,8 +128,13 @@ func applyRole(trainer *corev1.Container, role *v1beta1.JobRole) {
 		trainer.Args = slices.Clone(role.Args)
 	}
 	for _, v := range role.Env {
-		trainer.Env = slices.DeleteFunc(trainer.Env, func(had corev1.EnvVar) bool { return had.Name == v.Name })
-		trainer.Env = append(trainer.Env, corev1.EnvVar{Name: v.Name, Value: v.Value})
+		own := corev1.EnvVar{Name: v.Name, Value: v.Value}
+		// In the place of the template's, because a variable may refer to one that stands before it.
+		if at := slices.IndexFunc(trainer.Env, func(had corev1.EnvVar) bool { return had.Name == v.Name }); at >= 0 {
+			trainer.Env[at] = own
+		} else {
+			trainer.Env = append(trainer.Env, own)
+		}
 	}
 }
 

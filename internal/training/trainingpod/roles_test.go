@@ -1,6 +1,7 @@
 package trainingpod
 
 import (
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -36,19 +37,23 @@ func TestWorkersAreWhatTheirRoleSays(t *testing.T) {
 	b := cast()
 	b.Job.Spec.Template.Spec.Containers[1].Command, b.Job.Spec.Template.Spec.Containers[1].Args = []string{"train"},
 		[]string{"--all"}
+	given := []corev1.EnvVar{{Name: "MINE", Value: "1"}, {Name: "OPTS", Value: "--mine=$(MINE)"}}
+	b.Job.Spec.Template.Spec.Containers[1].Env = slices.Clone(given)
 	launcher, server, worker, surplus := b.NewPod(0), b.NewPod(2), b.NewPod(3), b.NewPod(6)
 	trainer := func(p *corev1.Pod) *corev1.Container { return &p.Spec.Containers[1] }
 
 	g.Expect(trainer(launcher).Image).To(Equal("mpi"))
 	g.Expect(trainer(launcher).Command).To(Equal([]string{"mpirun"}))
 	g.Expect(trainer(launcher).Args).To(BeEmpty(), "they were the template's command's")
-	g.Expect(trainer(launcher).Env[:2]).To(Equal([]corev1.EnvVar{{Name: "MINE", Value: "2"}, {Name: "ROLE", Value: "launcher"}}))
+	g.Expect(trainer(launcher).Env[:3]).To(Equal([]corev1.EnvVar{
+		{Name: "MINE", Value: "2"}, given[1], {Name: "ROLE", Value: "launcher"},
+	}), "a variable stands before those that refer to it")
 	g.Expect(launcher.Spec.Containers[0].Image).To(Equal("s"), "sidecars are the template's")
 	g.Expect(trainer(server).Command).To(Equal([]string{"train"}))
 	g.Expect(trainer(server).Args).To(Equal([]string{"--serve"}))
 	g.Expect(server.Spec.NodeSelector).To(Equal(map[string]string{"kind": "cpu"}))
 	g.Expect(trainer(worker).Args).To(Equal([]string{"--all"}))
-	g.Expect(b.Job.Spec.Template.Spec.Containers[1].Env).To(HaveLen(1), "the template is not touched")
+	g.Expect(b.Job.Spec.Template.Spec.Containers[1].Env).To(Equal(given), "the template is not touched")
 
 	for pod, want := range map[*corev1.Pod][]string{
 		launcher: {"ctr-launcher-0", "launcher", "core", "launcher"}, server: {"ctr-ps-2", "ps", "core", "ps"},

@@ -206,7 +206,7 @@ func expanded(value string, earlier map[string]string) string {
 // partsOf are the fields of a variable that is an object in JSON, each in one form, and otherwise the whole of it.
 func partsOf(value string) map[string]string {
 	fields := map[string]any{}
-	if json.Unmarshal([]byte(value), &fields) != nil {
+	if json.Unmarshal([]byte(value), &fields) != nil || len(fields) == 0 {
 		return map[string]string{"": value}
 	}
 	parts := map[string]string{}
