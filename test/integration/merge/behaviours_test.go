@@ -46,8 +46,8 @@ var _ = Describe("the line of a pool", func() {
 		Expect(idle).To(BeNumerically("<", 5*time.Second), "no room idle that the head would fit in")
 		Expect(inversions(asked)).To(BeNumerically("<", merges), "in the order of weight, but for those that came before the others")
 		Expect(p.ReadMerge("early").Status.Summary).To(Equal("Waiting (weight 62 < 100)"))
-	}, SpecTimeout(15*time.Minute),
-		Entry("twelve", 12), Entry("forty", suite.Long, 40))
+	},
+		Entry("twelve", SpecTimeout(15*time.Minute), 12), Entry("forty", suite.Long, SpecTimeout(15*time.Minute), 40))
 
 	It("behaviour 3: a head too big for now stays head, and 3b: also when a heavier one enters; one that takes nothing from "+
 		"it goes ahead", func(ctx SpecContext) {
