@@ -177,8 +177,8 @@ func (c *volcanoJob) torchrun() {
 	}
 	c.port(path)
 	if len(c.roles) > 0 {
-		c.note(path, c.arguments(pluginPyTorch), "roles do not join torchrun's rendezvous and are told nothing, where Volcano tells all "+
-			"pods MASTER_ADDR and variables and files of hosts", "let their scripts name hosts, as "+
+		c.note(path, c.arguments(pluginPyTorch), "roles do not join torchrun's rendezvous and are told nothing, where Volcano tells "+
+			"all pods MASTER_ADDR and variables and files of hosts", "let their scripts name hosts, as "+
 			rendezvous.ShortHost(c.out, 0))
 	}
 	if gpus := rendezvous.GPUs(c.trainer()); gpus > 1 && c.startsOther() {

@@ -66,8 +66,8 @@ func (c *volcanoJob) chooseTasks(p *problems) bool {
 	return true
 }
 
-// workersTask is the task that the template is made of; nil for a job of TensorFlow without one: of two tasks whose pods are alike the
-// one that is not worker 0, else the one that is called so, else the one with most pods.
+// workersTask is the task that the template is made of; nil for a job of TensorFlow without one: of two tasks whose pods are
+// alike the one that is not worker 0, else the one that is called so, else the one with most pods.
 func (c *volcanoJob) workersTask() *batch.TaskSpec {
 	tasks := c.in.Spec.Tasks
 	named := slices.IndexFunc(tasks, func(t batch.TaskSpec) bool { return t.Name == c.plugins.worker })
@@ -94,8 +94,8 @@ func (c *volcanoJob) workersTask() *batch.TaskSpec {
 	return &tasks[most]
 }
 
-// takeFirst makes a task of one pod worker 0 if it trains as the workers do: the master of torchrun, or of two tasks one that is alike
-// but for resources and nodes.
+// takeFirst makes a task of one pod worker 0 if it trains as the workers do: the master of torchrun, or of two tasks one that
+// is alike but for resources and nodes.
 func (c *volcanoJob) takeFirst(t *batch.TaskSpec) bool {
 	two := len(c.in.Spec.Tasks) == 2
 	switch {
@@ -109,8 +109,8 @@ func (c *volcanoJob) takeFirst(t *batch.TaskSpec) bool {
 	return true
 }
 
-// leads is true for the task whose pod becomes worker 0 although it does something else: TensorFlow's chief, or the master. Torchrun
-// has its rendezvous on a worker that trains.
+// leads is true for the task whose pod becomes worker 0 although it does something else: TensorFlow's chief, or the master.
+// Torchrun has its rendezvous on a worker that trains.
 func (c *volcanoJob) leads(t *batch.TaskSpec) bool {
 	switch {
 	case t.Replicas != 1 || c.usesTorchrun():
@@ -121,8 +121,8 @@ func (c *volcanoJob) leads(t *batch.TaskSpec) bool {
 	return t.Name == c.plugins.master
 }
 
-// tensorFlowRole is what TensorFlow calls a task, in the order in which Volcano's plugin looks; "" for one that the plugin does not
-// know.
+// tensorFlowRole is what TensorFlow calls a task, in the order in which Volcano's plugin looks; "" for one that the plugin does
+// not know.
 func (a *pluginArgs) tensorFlowRole(task string) string {
 	switch task {
 	case a.chief:
@@ -153,7 +153,8 @@ func alikeButForMaster(t *batch.TaskSpec) *corev1.PodTemplateSpec {
 	return template
 }
 
-// checkTasks refuses tasks whose pods differ in more than can be said of worker 0 or of a role, and more roles than a job may have.
+// checkTasks refuses tasks whose pods differ in more than can be said of worker 0 or of a role, and more roles than a job may
+// have.
 func (c *volcanoJob) checkTasks(p *problems) {
 	if c.first != nil {
 		theirs, ours, rule := alikeButForMaster(c.first), alikeButForMaster(c.rest), seeMaster
@@ -200,8 +201,8 @@ func (c *volcanoJob) checkRole(p *problems, r volcanoRole) {
 	const rename = "rename the task, and its variables VC_…_HOSTS and VC_…_NUM in the script"
 	switch {
 	case r.name == "":
-		p.add(path+".name", r.Name, fmt.Sprintf("the plugin tensorflow knows tasks %s, %s, %s and %s", c.plugins.chief, c.plugins.servers,
-			c.plugins.worker, c.plugins.evaluator), "name it by an argument of the plugin, or leave the job to Volcano")
+		p.add(path+".name", r.Name, fmt.Sprintf("the plugin tensorflow knows tasks %s, %s, %s and %s", c.plugins.chief,
+			c.plugins.servers, c.plugins.worker, c.plugins.evaluator), "name it by an argument of the plugin, or leave the job to Volcano")
 	case len(r.name) > v1beta1.MaxRoleName || !roleName.MatchString(r.name):
 		p.add(path+".name", r.name, fmt.Sprintf("it becomes a role, whose name has up to %d lower-case letters and digits",
 			v1beta1.MaxRoleName), rename)
@@ -224,7 +225,8 @@ func (c *volcanoJob) checkRole(p *problems, r volcanoRole) {
 	}
 }
 
-// needsCommand refuses a role's container that starts what its image starts, where the workers' would pass on a command or arguments.
+// needsCommand refuses a role's container that starts what its image starts, where the workers' would pass on a command or
+// arguments.
 func (p *problems) needsCommand(path, role string, main *corev1.Container) {
 	p.add(path+".containers["+main.Name+"].command", nil, "the "+role+" starts what its image starts, and a role without a command "+
 		"starts that of the workers", "write it")

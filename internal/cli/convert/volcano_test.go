@@ -250,7 +250,7 @@ func TestTasksBecomeRoles(t *testing.T) {
 				`"resources":{"requests":{"cpu":"2"}}}]`,
 			"spec.minReplicas": "4", "spec.maxReplicas": "6", "spec.framework": `{"type":"Custom"}`, "spec.master": "null",
 			taskTrainer + ".command": `["train"]`, taskTrainer + ".env": "null",
-		}, []string{"spec.minAvailable = 4", hosts + "worker-0.ctr-workers and so on, in /etc/volcano/hosts; files have the names of roles",
+		}, []string{"spec.minAvailable = 4", hosts + "worker-0.ctr-workers and so on, in /etc/volcano/hosts; files have the names",
 			"spec.minSuccess"}},
 		"fewer at least than servers": {func(j *batch.Job) { servers(j); j.Spec.MinAvailable = 1 },
 			map[string]string{"spec.minReplicas": "3"}, []string{"spec.minAvailable = 1: roles are among spec.minReplicas, and one " +
@@ -301,7 +301,8 @@ func TestTasksBecomeRoles(t *testing.T) {
 		}, map[string]string{
 			"spec.roles":       `[{"command":["serve","--head=$(MASTER_ADDR)"],"name":"data","replicas":2,"resources":{}}]`,
 			"spec.minReplicas": "6", "spec.framework": `{"port":23456}`,
-		}, []string{"roles do not join torchrun's rendezvous and are told nothing", "spec.tasks[data].template.spec.containers[train].command"}},
+		}, []string{"roles do not join torchrun's rendezvous and are told nothing",
+			"spec.tasks[data].template.spec.containers[train].command"}},
 		"TensorFlow": {func(j *batch.Job) {
 			tensorFlow(j)
 			j.Spec.MinAvailable, j.Spec.Tasks[0].Name = 5, "servers"
@@ -323,7 +324,9 @@ func TestTasksBecomeRoles(t *testing.T) {
 				s.Containers[1].Name = "trainer"
 			})
 			j.Spec.Tasks = slices.Delete(j.Spec.Tasks, 1, 3)
-		}, map[string]string{"spec.roles": `[{"command":["python","train.py"],"name":"ps","replicas":2}]`}, []string{"spec.plugins[svc]"}},
+		}, map[string]string{
+			"spec.roles": `[{"command":["python","train.py"],"name":"ps","replicas":2}]`,
+		}, []string{"spec.plugins[svc]"}},
 		"TensorFlow's workers alone, as Volcano's webhook completes it": {func(j *batch.Job) {
 			tensorFlow(j)
 			j.Spec.Plugins, j.Spec.Tasks = map[string][]string{"tensorflow": {}}, j.Spec.Tasks[3:]
@@ -337,12 +340,13 @@ func TestTasksBecomeRoles(t *testing.T) {
 		"two tasks, and the workers are one": {func(j *batch.Job) { servers(j); j.Spec.Tasks[1].Replicas = 1 },
 			map[string]string{"spec.roles.0.name": `"ps"`, "spec.roles.0.lead": "null", "spec.minReplicas": "3"}, []string{hosts}},
 		"one server": {func(j *batch.Job) { servers(j); j.Spec.Tasks[0].Replicas = 1 },
-			map[string]string{"spec.roles.0.name": `"ps"`, "spec.roles.0.lead": "null", taskTrainer + ".command": `["train"]`}, []string{hosts}},
+			map[string]string{"spec.roles.0.name": `"ps"`, "spec.roles.0.lead": "null", taskTrainer + ".command": `["train"]`},
+			[]string{hosts}},
 		"so many workers at least": {func(j *batch.Job) {
 			servers(j)
 			j.Spec.Tasks[0].MinAvailable, j.Spec.Tasks[1].MinAvailable = ptr.To[int32](1), ptr.To[int32](3)
-		}, map[string]string{"spec.minReplicas": "5"}, []string{"spec.minAvailable = 4: roles are among", "spec.minAvailable = 4: spec.minReplicas " +
-			"is 5", hosts, "spec.minSuccess"}},
+		}, map[string]string{"spec.minReplicas": "5"}, []string{"spec.minAvailable = 4: roles are among", "spec.minAvailable = 4: " +
+			"spec.minReplicas is 5", hosts, "spec.minSuccess"}},
 		"the servers complete the job": {func(j *batch.Job) {
 			servers(j)
 			j.Spec.Tasks[0].Policies = []batch.LifecyclePolicy{{Event: "TaskCompleted", Action: bus.CompleteJobAction}}
@@ -466,7 +470,7 @@ func TestVolcanoNotConverted(t *testing.T) {
 				s.Containers = append(s.Containers, corev1.Container{Name: name, Image: "ctr:1", Command: []string{"train"}})
 			}
 			j.Spec.Tasks[1].Template.Spec.Containers[0].Name = "trainer"
-		}, []string{"spec.tasks[ps].template.spec.containers = 1: is the place of the training container, which is 0 in spec.tasks[worker]",
+		}, []string{"spec.tasks[ps].template.spec.containers = 1: is the place of the training container, which is 0 in",
 			"spec.tasks[ps].template.spec.containers[logs]", "spec.tasks[ps].template.spec.containers[train]"}},
 		"a variable that others refer to": {func(j *batch.Job) {
 			servers(j)

@@ -75,8 +75,8 @@ func compile(definition []byte, version string) (*rules, error) {
 	return r, nil
 }
 
-// CheckSpec returns why admission would refuse to create the object; empty if it would not. The status is not checked. A definition
-// that cannot be compiled, or does not have the version, is an error.
+// CheckSpec returns why admission would refuse to create the object; empty if it would not. The status is not checked. A
+// definition that cannot be compiled, or does not have the version, is an error.
 func (g *Guard) CheckSpec(ctx context.Context, object any) (string, error) {
 	r, err := g.compiled()
 	if err != nil {
