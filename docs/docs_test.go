@@ -305,7 +305,10 @@ func TestJobsAreValid(t *testing.T) {
 // checkShown holds what is shown of a kind to its definition, and counts it.
 func checkShown(t *testing.T, kind string, definition []byte, empty func() any) int {
 	t.Helper()
-	rules := specvalidation.New(definition, v1beta1.GroupVersion.Version)
+	rules, err := specvalidation.New(definition, v1beta1.GroupVersion.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
 	jobs := map[string][]byte{}
 	samples, err := filepath.Glob(filepath.Join(repository, "config", "samples", "*.yaml"))
 	if err != nil {

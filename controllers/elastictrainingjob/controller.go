@@ -134,6 +134,10 @@ type Journal interface {
 
 // Setup registers the reconciler with the manager, whose cache has the index [kube.PodsByOwner].
 func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
+	g, err := specvalidation.New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
+	if err != nil {
+		return err
+	}
 	applier := kube.NewApplier(mgr)
 	r := &Reconciler{
 		Dependencies: shared,
@@ -141,7 +145,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		children:     children{applier},
 		recorder:     mgr.GetEventRecorder("tideline"),
 		config:       cfg,
-		guard:        specvalidation.New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version),
+		guard:        g,
 		pacer:        kube.NewPacer(),
 		memory:       newMemory(),
 		outages:      newOutages(),

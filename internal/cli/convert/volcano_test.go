@@ -91,7 +91,7 @@ type volcanoRule struct {
 
 func checkVolcano(t *testing.T, cases map[string]volcanoRule) {
 	t.Helper()
-	g := rules()
+	g := rules(t)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			in := goodVolcano()
@@ -549,7 +549,7 @@ func TestTakenRolesAreThoseOfTheSchema(t *testing.T) {
 	out, _ := FromVolcanoJob(j)
 	for _, name := range takenRoles {
 		out.Spec.Roles[0].Name = name
-		if words, err := rules().CheckSpec(t.Context(), out); err != nil || !strings.Contains(words, "name "+name+" is taken") {
+		if words, err := rules(t).CheckSpec(t.Context(), out); err != nil || !strings.Contains(words, "name "+name+" is taken") {
 			t.Errorf("the schema says %q of a role %s: %v", words, name, err)
 		}
 	}
@@ -575,7 +575,7 @@ func TestRolesThatWebhooksRefuse(t *testing.T) {
 			if out == nil {
 				t.Fatal(notes)
 			}
-			if words, err := (&printer{rules: rules()}).refusal(out); err != nil || !strings.Contains(words, c.says) {
+			if words, err := (&printer{rules: rules(t)}).refusal(out); err != nil || !strings.Contains(words, c.says) {
 				t.Errorf("says %q: %v", words, err)
 			}
 		})
