@@ -44,7 +44,7 @@ var _ = Describe("the line of a pool", func() {
 		Expect(asked).To(HaveLen(merges), "each asked once")
 		Expect(most).To(Equal(1), "never more than one gang waited for a place")
 		Expect(idle).To(BeNumerically("<", 5*time.Second), "no room idle that the head would fit in")
-		Expect(inversions(asked, merges)).To(BeNumerically("<", merges), "in the order of weight, but for those that came before the others")
+		Expect(inversions(asked, merges)).To(BeNumerically("<", merges), "in the order of weight, but for the first ones")
 		Expect(p.ReadMerge("early").Status.Summary).To(Equal("Waiting (weight 62 < 100)"))
 	},
 		Entry("twelve", SpecTimeout(15*time.Minute), 12), Entry("forty", suite.Long, SpecTimeout(15*time.Minute), 40))
