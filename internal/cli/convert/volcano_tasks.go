@@ -53,15 +53,17 @@ func (c *volcanoJob) chooseTasks(p *problems) bool {
 	}
 	c.restPath = taskPath(c.rest)
 	for i := range tasks {
-		t := &tasks[i]
-		if t == c.rest || c.takeFirst(t) {
-			continue
+		switch t := &tasks[i]; {
+		case t == c.rest:
+		case c.isFirst(t):
+			c.first, c.firstPath = t, taskPath(t)
+		default:
+			name := t.Name
+			if c.usesTensorFlow() {
+				name = c.plugins.tensorFlowRole(name)
+			}
+			c.roles = append(c.roles, volcanoRole{TaskSpec: t, name: name, lead: c.leads(t)})
 		}
-		name := t.Name
-		if c.usesTensorFlow() {
-			name = c.plugins.tensorFlowRole(name)
-		}
-		c.roles = append(c.roles, volcanoRole{TaskSpec: t, name: name, lead: c.leads(t)})
 	}
 	return true
 }
@@ -94,19 +96,16 @@ func (c *volcanoJob) workersTask() *batch.TaskSpec {
 	return &tasks[most]
 }
 
-// takeFirst makes a task of one pod worker 0 if it trains as the workers do: the master of torchrun, or of two tasks one that
-// is alike but for resources and nodes.
-func (c *volcanoJob) takeFirst(t *batch.TaskSpec) bool {
-	two := len(c.in.Spec.Tasks) == 2
+// isFirst is true for a task of one pod that trains as the workers do and becomes worker 0: the master of torchrun, or of two
+// tasks one that is alike but for resources and nodes.
+func (c *volcanoJob) isFirst(t *batch.TaskSpec) bool {
 	switch {
 	case t.Replicas != 1 || c.usesTensorFlow():
 		return false
 	case c.usesTorchrun() && t.Name == c.plugins.master:
-	case !two || !areAlike(t, c.rest):
-		return false
+		return true
 	}
-	c.first, c.firstPath = t, taskPath(t)
-	return true
+	return len(c.in.Spec.Tasks) == 2 && areAlike(t, c.rest)
 }
 
 // leads is true for the task whose pod becomes worker 0 although it does something else: TensorFlow's chief, or the master.

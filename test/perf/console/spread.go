@@ -34,8 +34,8 @@ func spreadOf(h *dto.Histogram) spread {
 	return s
 }
 
-// coarser is the spread in buckets of a lower schema, each of which has those of 2 or more. A histogram does so itself where it
-// gets too many of them.
+// coarser is the spread with buckets joined into the wider ones of a lower schema. A histogram joins its own where it has too
+// many.
 func (s spread) coarser(schema int32) spread {
 	to := spread{schema: schema, none: s.none, zero: s.zero, buckets: map[int32]float64{}}
 	width := math.Exp2(float64(s.schema - schema))
