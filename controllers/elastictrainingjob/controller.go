@@ -152,6 +152,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		pages:        newPageServer(mgr.GetClient(), children{applier}, shared.RouteKinds),
 		now:          shared.Now,
 	}
+	shared.Arbiter.FollowTrainings(applier.Writes.UnsettledSince)
 	if err := r.followTrainings(ctx, mgr); err != nil {
 		return err
 	}
@@ -464,6 +465,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	} else if !seen {
 		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
 	}
+	defer r.applier.Writes.Begin(req.NamespacedName, r.now())() // Before it asks for its turn, which counts until it ends.
 	job := &v1beta1.ElasticTrainingJob{}
 	if err := r.client.Get(ctx, req.NamespacedName, job); err != nil {
 		if apierrors.IsNotFound(err) {

@@ -99,7 +99,7 @@ func forgetting(t *testing.T, there ...client.Object) *forgetful {
 		Dependencies: Dependencies{Volcano: &kube.Kinds{}}, client: deleting, memory: newMemory(), outages: newOutages(),
 		children: children{kube.Applier{Creator: kube.Creator{Client: deleting, Live: live}, Writes: writes}},
 		pacer:    kube.NewPacer(), metrics: newMetrics(nil, now, nil, nil, nil), trainings: newTrainings(t.Context(), now),
-		suspects: newSuspects(now), pages: newPageServer(deleting, children{}, nil),
+		suspects: newSuspects(now), pages: newPageServer(deleting, children{}, nil), now: now,
 	}
 	for _, o := range parts() {
 		f.see(o)

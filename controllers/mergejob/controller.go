@@ -128,6 +128,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		now:      shared.Now,
 		cores:    make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
+	shared.Arbiter.FollowMerges(r.actingOn)
 	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1beta1.MergeJob{})
 	if err != nil {
 		return err
@@ -250,6 +251,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	} else if !seen {
 		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
 	}
+	defer r.applier.Writes.Begin(req.NamespacedName, r.now())() // Before it asks for turns, which count until it ends.
 	decision, now, err := r.decidePool(ctx, req.Name)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -272,6 +274,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	return result, nil
+}
+
+// actingOn is since when a reconcile of a merge's pool is at work, or the caches may not have seen what it wrote; zero for none.
+func (r *Reconciler) actingOn(ctx context.Context, merge types.NamespacedName) time.Time {
+	job := &v1beta1.MergeJob{}
+	if err := r.client.Get(ctx, merge, job, client.UnsafeDisableDeepCopy); err != nil {
+		return time.Time{} // The cache has it no longer.
+	}
+	return r.applier.Writes.UnsettledSince(ctx, types.NamespacedName{Name: poolOf(job)})
 }
 
 // decidePool observes a pool and decides about it, in its turn for a core. It returns the time at which it did.

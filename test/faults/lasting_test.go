@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -22,7 +23,9 @@ var _ = Describe("under a fault that lasts", func() {
 			combine([]*story{growing, scaling}, late(time.Second)),
 			combine([]*story{givingWay, losing, suspending, preempting}, late(5*time.Second)),
 			combine([]*story{failing, finishing, suspending}, late(5*time.Second, "pods")),
-			combine([]*story{handingOver, reporting}, late(5*time.Second)))
+			combine([]*story{handingOver, reporting}, late(5*time.Second)),
+			// Longer than a turn counts that no reconcile acts on.
+			combine([]*story{capping}, late(admission.Arrival+5*time.Second, "podgroups", "pods")))
 		if fullGrid {
 			combinations = combine(stories, late(30*time.Second), late(30*time.Second, jobsResource))
 			for _, by := range []time.Duration{time.Second, 5 * time.Second} {

@@ -68,6 +68,8 @@ type Arbiter struct {
 	rooms map[types.NamespacedName]growth.Room
 	// grants are those of each profile.
 	grants map[string]admission.Grants
+	// actingTraining and actingMerge follow the reconcilers; nil where those have ended before the next evaluation.
+	actingTraining, actingMerge Acting
 	// offers are what the status of profiles shows.
 	offers offers
 
@@ -95,6 +97,8 @@ type Arbiter struct {
 	jobs, merges board[capacity.Verdict]
 	// turns has what the limits of profiles leave to each training, and mergeTurns to each merge that asks.
 	turns, mergeTurns board[admission.Turn]
+	// lapsing are the jobs whose grants may lapse in the evaluation that is under way.
+	lapsing map[admission.Key]bool
 	// claims are the trainings that a reservation waits for, and whether they claim room: see IsClaiming.
 	claims map[types.NamespacedName]bool
 	// bound are the gangs for which others leave, and whether a pod of theirs has been bound since.
@@ -108,6 +112,16 @@ type Arbiter struct {
 
 // CountClaims has caps count the devices that pods claim. It must be called before the arbiter starts.
 func (a *Arbiter) CountClaims(r *claimcache.Reader) { a.devices = r }
+
+// Acting returns since when a reconcile of a job is at work, or the caches may not have seen what it wrote; zero for none.
+type Acting func(ctx context.Context, job types.NamespacedName) time.Time
+
+// FollowTrainings has what was granted to a training count while a reconcile acts on it. It must be called before the arbiter
+// starts.
+func (a *Arbiter) FollowTrainings(acting Acting) { a.actingTraining = acting }
+
+// FollowMerges is [Arbiter.FollowTrainings] for merges.
+func (a *Arbiter) FollowMerges(acting Acting) { a.actingMerge = acting }
 
 // GoBy has the arbiter tell the time by a clock. It must be called before the arbiter starts.
 func (a *Arbiter) GoBy(now func() time.Time) { a.now = now }
@@ -265,14 +279,15 @@ type woken struct {
 
 // decide judges and installs the verdicts.
 func (a *Arbiter) decide(ctx context.Context, now time.Time) (woken, time.Duration, error) {
-	// Before the mirror is read. A pod bound after this is seen as bound in the mirror, so no gang is missed.
-	bound := a.boundSince()
+	// Before the mirror is read. A pod bound after this is seen as bound in the mirror, so no gang is missed; and what a reconcile has
+	// written that is at work no longer is seen there.
+	bound, acting := a.boundSince(), a.actingNow(ctx, now)
 	m, done, err := a.mirrored(ctx)
 	if err != nil {
 		return woken{}, 0, err
 	}
 	defer done()
-	c, err := a.collect(ctx, m, bound, now)
+	c, err := a.collect(ctx, m, bound, acting, now)
 	if err != nil {
 		return woken{}, 0, err
 	}
@@ -299,7 +314,7 @@ func (a *Arbiter) decide(ctx context.Context, now time.Time) (woken, time.Durati
 	wake.jobs = slices.DeleteFunc(wake.jobs, func(key types.NamespacedName) bool {
 		return !c.in.isTraining(key) // A gang that is not ours has no reconciler.
 	})
-	a.claims, a.waiting, a.judged = claims, c.in.waiting(), true
+	a.claims, a.waiting, a.judged, a.lapsing = claims, c.in.waiting(), true, nil
 	return wake, again, nil
 }
 

@@ -98,14 +98,17 @@ type collector struct {
 	asked map[types.UID]time.Time
 	// told is surplus that the evaluation before told to leave for waiting surplus.
 	told map[types.UID]bool
+	// acting is since when reconciles are at work on jobs with a grant.
+	acting map[admission.Key]time.Time
 }
 
-// collect makes the inputs of one evaluation. bound are the gangs that had a pod bound since others leave for them, asked for
-// before the mirror was.
+// collect makes the inputs of one evaluation. bound are the gangs that had a pod bound since others leave for them, and acting is
+// since when reconciles are at work on jobs with a grant: both were asked for before the mirror was.
 func (a *Arbiter) collect(
-	ctx context.Context, m *mirror, bound map[types.NamespacedName]bool, now time.Time,
+	ctx context.Context, m *mirror, bound map[types.NamespacedName]bool, acting map[admission.Key]time.Time, now time.Time,
 ) (*collector, error) {
 	c := a.newCollector(m, now)
+	c.acting = acting
 	// If surplus is shared again, shareFairly says anew who was told.
 	c.told, a.told = a.told, nil
 	c.in.model = sync.OnceValue(func() *capacity.Model { return capacity.New(c.snapshot(ctx)) })

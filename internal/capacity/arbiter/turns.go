@@ -28,18 +28,53 @@ import (
 //	other pods there, guests in its Queue -> others   +-> admission.AdmitJobs -> turns; grants for the next evaluation
 //	use of its budgets, order, last grants           /
 
-// TurnOf is what the limits of its profile leave to a training; zero if that was not decided.
+// TurnOf is what the limits of its profile leave to a training; zero if that was not decided. A reconcile must have begun by what
+// [Arbiter.FollowTrainings] is told before it asks.
 func (a *Arbiter) TurnOf(job types.NamespacedName) admission.Turn {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return a.turns.verdicts[job]
+	return a.turnIn(&a.turns, admission.Key{NamespacedName: job})
 }
 
 // MergeTurn is [Arbiter.TurnOf] for a merge. It is zero for one that does not ask.
 func (a *Arbiter) MergeTurn(job types.NamespacedName) admission.Turn {
+	return a.turnIn(&a.mergeTurns, admission.Key{NamespacedName: job, Merge: true})
+}
+
+func (a *Arbiter) turnIn(of *board[admission.Turn], job admission.Key) admission.Turn {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return a.mergeTurns.verdicts[job]
+	turn := of.verdicts[job.NamespacedName]
+	if a.lapsing[job] {
+		return admission.Turn{Ask: turn.Ask} // The evaluation that is under way may give it to another.
+	}
+	return turn
+}
+
+// actingNow is since when reconciles are at work on the jobs that have a grant, or have written what the caches may not have seen.
+// Those that begin later act on no grant that may lapse now.
+func (a *Arbiter) actingNow(ctx context.Context, now time.Time) map[admission.Key]time.Time {
+	lapsing := map[admission.Key]bool{}
+	for _, grants := range a.grants {
+		for job, grant := range grants {
+			lapsing[job] = grant.TurnsLate(now)
+		}
+	}
+	a.mu.Lock()
+	a.lapsing = lapsing
+	a.mu.Unlock()
+	acting := map[admission.Key]time.Time{}
+	for job := range lapsing {
+		ask := a.actingTraining
+		if job.Merge {
+			ask = a.actingMerge
+		}
+		if ask == nil {
+			continue
+		}
+		if since := ask(ctx, job.NamespacedName); !since.IsZero() {
+			acting[job] = since
+		}
+	}
+	return acting
 }
 
 // soonTurn is the part of a turn that wakes a job at once.
@@ -120,7 +155,8 @@ func (c *collector) decideTurns(ctx context.Context) error {
 // decide decides for one profile.
 func (t *teams) decide(name string, team *team) {
 	claimants := make([]admission.Claimant, 0, len(team.claimants))
-	for _, c := range team.claimants {
+	for job, c := range team.claimants {
+		c.Acting = t.c.acting[job]
 		claimants = append(claimants, *c)
 	}
 	for _, h := range team.limits.Hours {
@@ -143,7 +179,7 @@ func (t *teams) decide(name string, team *team) {
 	}
 	if len(grants) > 0 {
 		t.c.in.grants[name] = grants
-		t.c.in.again = kube.SoonerOf(t.c.in.again, admission.Validity)
+		t.c.in.again = kube.SoonerOf(t.c.in.again, admission.Arrival)
 	}
 }
 
@@ -172,7 +208,7 @@ func (t *teams) addClaimant(ctx context.Context, key types.NamespacedName, job *
 	asks, queue, since := !there || !isCoreOf(group, job), group.Queue, time.Time{}
 	// A job whose attempt is larger than its gang must be admitted again.
 	if asks = asks || group.MinMember < st.Attempt.MinReplicas; asks {
-		if isHindered(job) {
+		if _, acting := t.c.acting[admission.Key{NamespacedName: key}]; isHindered(job) && !acting {
 			return
 		}
 		queue, since = st.Queue, st.Attempt.StartTime.Time

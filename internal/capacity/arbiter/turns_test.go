@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -354,4 +355,34 @@ func TestPodsCountAtACap(t *testing.T) {
 	s.objects = append(s.objects, second)
 	g.Expect(s.turn("ctr").Blocked).To(HaveValue(And(
 		HaveField("Limit.Resource", corev1.ResourcePods), HaveField("Used", int64(2000)))))
+}
+
+// A reconcile that takes longer than a grant holds may still create its gang, so the next job has no turn meanwhile.
+func TestATurnIsKeptForTheReconcileThatActsOnIt(t *testing.T) {
+	g := NewWithT(t)
+	s := newFixture(t)
+	s.capped(2, "")
+	s.asking("first")
+	s.asking("second").CreationTimestamp = metav1.NewTime(now.Add(-time.Minute))
+	a := s.arbiter()
+	at, acting := now, time.Time{}
+	a.FollowTrainings(func(_ context.Context, job types.NamespacedName) time.Time {
+		g.Expect(job).To(Equal(key("first")), "no other job has a grant")
+		g.Expect(a.TurnOf(job).Admitted).To(Equal(at.Before(now.Add(admission.Arrival))),
+			"whoever begins once this was asked is told of no turn that lapses now")
+		return acting
+	})
+	evaluate := func() {
+		_, err := a.evaluate(t.Context(), at)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	evaluate()
+	acting, at = now.Add(9*time.Second), now.Add(admission.Arrival+time.Second)
+	g.Expect(a.TurnOf(key("first")).Admitted).To(BeTrue())
+	evaluate()
+	g.Expect(a.TurnOf(key("first")).Admitted).To(BeFalse(), "a reconcile that begins now may not act on it")
+	g.Expect(a.TurnOf(key("second")).Admitted).To(BeFalse())
+	acting, at = time.Time{}, at.Add(admission.Arrival)
+	evaluate()
+	g.Expect(a.TurnOf(key("second")).Admitted).To(BeTrue(), "the reconcile ended without a gang")
 }

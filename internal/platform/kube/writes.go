@@ -4,6 +4,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -30,12 +31,22 @@ type Writes struct {
 
 	mu     sync.Mutex
 	owners map[types.NamespacedName]*unseen
+	// tasks are the reconciles that are at work, or whose writes the caches may not have seen.
+	tasks map[types.NamespacedName]task
+}
+
+// task is a reconcile.
+type task struct {
+	began time.Time
+	ended bool
 }
 
 // unseen are one owner's writes that the caches may not have seen.
 type unseen struct {
 	written map[schema.GroupVersionKind]write
 	deleted map[types.UID]client.Object
+	// notes is how often something was noted.
+	notes int
 }
 
 // write is the last one of a kind. kind is an empty object: what was written may be large.
@@ -46,7 +57,39 @@ type write struct {
 
 // NewWrites returns an empty memory over the caches that the reconciler reads.
 func NewWrites(c cache.Cache, scheme *runtime.Scheme) *Writes {
-	return &Writes{cache: c, scheme: scheme, owners: map[types.NamespacedName]*unseen{}}
+	return &Writes{cache: c, scheme: scheme, owners: map[types.NamespacedName]*unseen{}, tasks: map[types.NamespacedName]task{}}
+}
+
+// Begin notes that an owner, whose writes the caches have all seen, is reconciled from now on until end is called.
+func (w *Writes) Begin(owner types.NamespacedName, now time.Time) (end func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tasks[owner] = task{began: now}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.owners[owner] == nil {
+			delete(w.tasks, owner)
+			return
+		}
+		w.tasks[owner] = task{began: now, ended: true}
+	}
+}
+
+// UnsettledSince is when the reconcile of an owner began that is at work, or whose writes the caches may not have seen; zero for
+// none. It may be asked at any time.
+func (w *Writes) UnsettledSince(ctx context.Context, owner types.NamespacedName) time.Time {
+	w.mu.Lock()
+	t := w.tasks[owner]
+	w.mu.Unlock()
+	if t.ended {
+		if seen, err := w.HasSeenAll(ctx, owner); err == nil && seen {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.tasks[owner].began // The next may have begun.
+		}
+	}
+	return t.began
 }
 
 // NoteWrite notes an object that was created or patched for the owner, as the API server returned it.
@@ -93,28 +136,45 @@ func (w *Writes) NoteDelete(owner types.NamespacedName, o client.Object) {
 func (w *Writes) ForgetOwner(owner types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.forget(owner)
+}
+
+// forget drops what was noted. The caller holds the lock.
+func (w *Writes) forget(owner types.NamespacedName) {
 	delete(w.owners, owner)
+	if w.tasks[owner].ended {
+		delete(w.tasks, owner)
+	}
 }
 
 // HasSeenAll is true if the caches have seen every write noted for the owner. It then forgets them.
 func (w *Writes) HasSeenAll(ctx context.Context, owner types.NamespacedName) (bool, error) {
 	w.mu.Lock()
 	u := w.owners[owner]
-	w.mu.Unlock()
 	if u == nil {
+		w.mu.Unlock()
 		return true, nil
 	}
-	for _, last := range u.written {
+	written, deleted, notes := maps.Clone(u.written), maps.Clone(u.deleted), u.notes
+	w.mu.Unlock()
+	for _, last := range written {
 		if seen, err := w.sawVersion(ctx, last); !seen || err != nil {
 			return false, err
 		}
 	}
-	for uid, o := range u.deleted {
+	for uid, o := range deleted {
 		if seen, err := w.sawDeletion(ctx, uid, o); !seen || err != nil {
 			return false, err
 		}
 	}
-	w.ForgetOwner(owner)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.owners[owner] == nil:
+	case w.owners[owner] != u || u.notes != notes:
+		return false, nil // Something was noted meanwhile.
+	}
+	w.forget(owner)
 	return true, nil
 }
 
@@ -149,12 +209,13 @@ func (w *Writes) sawDeletion(ctx context.Context, uid types.UID, o client.Object
 	return cached.GetUID() != uid || cached.GetDeletionTimestamp() != nil, nil
 }
 
-// recordOf returns the owner's record. The caller holds the lock.
+// recordOf returns the owner's record, to which the caller adds something. The caller holds the lock.
 func (w *Writes) recordOf(owner types.NamespacedName) *unseen {
 	u := w.owners[owner]
 	if u == nil {
 		u = &unseen{written: map[schema.GroupVersionKind]write{}, deleted: map[types.UID]client.Object{}}
 		w.owners[owner] = u
 	}
+	u.notes++
 	return u
 }

@@ -27,15 +27,12 @@ import (
 // Grants bridge the time between a decision and the sight of its pods in the cache. Without them the same room would be given
 // twice.
 
-// Arrival is how long a grant counts before its pods can be seen. If they are not there by then, the grant no longer counts
-// and is not repeated for the time of Rest: something else holds the job up, and it must not keep others from their turn.
-//
-// Reconcilers may act on a grant for the shorter time of Validity. So pods that were created at the last moment are in the cache
-// before the grant stops counting.
+// Arrival is how long a grant counts before its pods can be seen, and longer while a reconcile acts on it: see Claimant.Acting. If
+// they are not there by then, the grant no longer counts and is not repeated for the time of Rest: something else holds the job up,
+// and it must not keep others from their turn.
 const (
-	Validity = 5 * time.Second
-	Arrival  = 10 * time.Second
-	Rest     = time.Minute
+	Arrival = 10 * time.Second
+	Rest    = time.Minute
 )
 
 // Key names a job among claimants: a training, or a merge, which may have the name of a training.
@@ -74,6 +71,8 @@ type Claimant struct {
 	Accelerated bool
 	// Asks is true until its PodGroup exists.
 	Asks bool
+	// Acting is since when a reconcile is at work, or has ended with writes that the caches may not have seen; zero for none.
+	Acting time.Time
 	// InQueue is true for a gang of the profile's queue.
 	InQueue bool
 	// Surplus are its workers beyond the core, on nodes or not.
@@ -181,29 +180,19 @@ func AdmitJobs(
 		turns: make(map[Key]Turn, len(claimants)), leaving: map[types.UID]bool{}, kept: map[slot]Key{},
 	}
 	all := slices.Clone(claimants)
+	grants = grants.noteActs(all, now)
 	slices.SortFunc(all, func(a, b Claimant) int { return limits.Order.compare(&a, &b, now) })
 	// 1. What is held counts first. The order of jobs matters only for what is left.
 	for i := range others {
 		t.addUse(&others[i])
 	}
-	for i := range all {
-		c := &all[i]
-		grant := grants.grantOf(c)
-		granted := c.Asks && isRecent(grant.Core, now)
-		if granted || !c.Asks {
-			t.turns[c.Job] = Turn{Admitted: !granted || isGrantValid(grant.Core, now)}
-			t.countHolder(c, grant, now)
-		}
-		if granted {
-			limits.Order.seat(c, now) // Its room must not be given away before its gang can be seen.
-		}
-		c.Asks = c.Asks && !granted
-	}
+	t.countHolders(all, grants, now)
 	// 2. Jobs without a gang, in order. A job whose grant was not used is left out, and so does not hold up those behind it.
 	for i := range all {
-		switch c := &all[i]; {
+		c := &all[i]
+		switch grant := grants.grantOf(c); {
 		case !c.Asks:
-		case wasNotUsed(grants.grantOf(c).Core, now):
+		case grant.wasNotUsed(grant.Core, now):
 			t.turns[c.Job] = Turn{}
 		default:
 			t.decideStart(c, all, now)
@@ -221,6 +210,25 @@ func AdmitJobs(
 		}
 	}
 	return t.turns, t.rememberGrants(all, grants, now)
+}
+
+// countHolders counts what claimants hold that have a gang, or were granted one whose pods cannot be seen yet. The latter ask no
+// longer.
+func (t *table) countHolders(all []Claimant, grants Grants, now time.Time) {
+	for i := range all {
+		c := &all[i]
+		grant := grants.grantOf(c)
+		granted := c.Asks && grant.counts(grant.Core, now)
+		if c.Asks && !granted {
+			continue
+		}
+		t.turns[c.Job] = Turn{Admitted: !granted || isRecent(grant.Core, now)}
+		if granted {
+			t.limits.Order.seat(c, now) // Its room must not be given away before its gang can be seen.
+		}
+		t.countHolder(c, grant, now)
+		c.Asks = false
+	}
 }
 
 // countHolder counts what a claimant with a gang holds.
@@ -250,7 +258,7 @@ func (c *Claimant) surplusModel(s Surplus) string { return cmp.Or(c.Model, s.Mod
 // countedSurplus is the number of surplus workers that count: those that exist, or more if more were granted just now.
 func (c *Claimant) countedSurplus(g Grant, now time.Time) int32 {
 	there := int32(len(c.Surplus))
-	if isRecent(g.More, now) {
+	if g.counts(g.More, now) {
 		return max(there, g.Surplus)
 	}
 	return there
@@ -374,79 +382,6 @@ func (t *table) findShortages(c *Claimant) []shortage {
 	return slices.DeleteFunc(short, func(s shortage) bool { return own && t.limits.All[s.limit].Scope == ScopeQueue })
 }
 
-// canBeServed tells whether a claimant is the first in line, and fits once what leaves is gone and all surplus that may leave has
-// left too. While it does not, surplus may grow: what the user's surplus holds is not what keeps the claimant waiting.
-func (t *table) canBeServed(short []shortage, may []worker) bool {
-	for _, s := range short {
-		limit, missing := t.limits.All[s.limit], s.beyond-t.coming[s.slot]-t.unseen[s.slot]
-		for _, v := range may {
-			missing -= limit.limitedAmount(v.of.Worker, v.of.surplusModel(v.Surplus))
-		}
-		if missing > 0 || t.waiting[s.slot] > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// worker is surplus of a claimant.
-type worker struct {
-	of *Claimant
-	Surplus
-}
-
-// makeRoom chooses surplus of the claimant's user to leave, if the claimant is first in line and fits then. What is being
-// deleted already counts, and so do grants whose pods may not come. It reports whether room is being made. All or nothing:
-// surplus that leaves without making enough room would lose work for no job.
-func (t *table) makeRoom(c *Claimant, short []shortage, may []worker) bool {
-	var victims []worker
-	// Each limit in turn; victims chosen for an earlier limit count at the later ones too.
-	for _, s := range short {
-		limit, missing := t.limits.All[s.limit], s.beyond-t.coming[s.slot]-t.unseen[s.slot]
-		for _, v := range victims {
-			missing -= limit.limitedAmount(v.of.Worker, v.of.surplusModel(v.Surplus))
-		}
-		for _, v := range may {
-			// Only limits of a user take surplus away. At the queue's capability Volcano evicts surplus by itself.
-			if missing <= 0 || limit.Scope != ScopeUser {
-				break
-			}
-			if frees := limit.limitedAmount(v.of.Worker, v.of.surplusModel(v.Surplus)); frees > 0 && !slices.Contains(victims, v) {
-				victims, missing = append(victims, v), missing-frees
-			}
-		}
-		if missing > 0 || t.waiting[s.slot] > 0 {
-			return false
-		}
-	}
-	for _, v := range victims {
-		t.leaving[v.UID] = true
-		turn := t.turns[v.of.Job]
-		turn.GiveUp, turn.For = append(turn.GiveUp, v.UID), c.Job
-		t.turns[v.of.Job] = turn
-	}
-	return true
-}
-
-// yieldingSurplus is the surplus of the claimant's user that may leave: the last job in the order comes first, and in each
-// job the highest index.
-func (t *table) yieldingSurplus(c *Claimant, all []Claimant) []worker {
-	var may []worker
-	for i := len(all) - 1; i >= 0; i-- {
-		o := &all[i]
-		if o.Asks || o.User != c.User {
-			continue
-		}
-		own := slices.SortedFunc(slices.Values(o.Surplus), func(a, b Surplus) int { return cmp.Compare(b.Index, a.Index) })
-		for _, s := range own {
-			if !s.Stays && !s.Leaving && !t.leaving[s.UID] {
-				may = append(may, worker{o, s})
-			}
-		}
-	}
-	return may
-}
-
 // decideGrowth decides how many surplus workers a claimant with a gang may have: those that exist, and more as far as limits
 // leave room at which no gang waits.
 func (t *table) decideGrowth(c *Claimant, granted Grant, now time.Time) {
@@ -456,7 +391,7 @@ func (t *table) decideGrowth(c *Claimant, granted Grant, now time.Time) {
 	}
 	counted := c.countedSurplus(granted, now)
 	more := int64(max(c.Wants-counted, 0))
-	if wasNotUsed(granted.More, now) {
+	if granted.wasNotUsed(granted.More, now) {
 		more = 0
 	}
 	// A used-up budget takes nothing away, but lets nothing grow.
@@ -483,10 +418,10 @@ func (t *table) decideGrowth(c *Claimant, granted Grant, now time.Time) {
 		}
 	}
 	t.bookAmounts(t.used, c, multiplyAmounts(c.Worker, int32(more)), c.Model, ScopeUser)
-	// The job is told the full number only while it may act on it. After Validity it is told what exists, although the grant counts
-	// for others until Arrival.
+	// The job is told the full number only while it may act on it. Later it is told what exists, although the grant may still count
+	// for others.
 	told := int32(len(c.Surplus))
-	if isGrantValid(granted.More, now) || more > 0 {
+	if isRecent(granted.More, now) || more > 0 {
 		told = counted + int32(more)
 	}
 	turn.Surplus = told - int32(len(turn.GiveUp))

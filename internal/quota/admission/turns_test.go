@@ -255,9 +255,6 @@ func TestWhatWasAllowedCountsBeforeItIsSeen(t *testing.T) {
 	decided, grants = AdmitJobs(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(time.Second))
 	g.Expect(decided[key("first")].Admitted).To(BeTrue(), "its gang may be there already, unseen")
 	g.Expect(decided[key("second")].Admitted).To(BeFalse())
-	decided, _ = AdmitJobs(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(Validity))
-	g.Expect(decided[key("first")].Admitted).To(BeFalse(), "and begins no more, while it still counts")
-	g.Expect(decided[key("second")].Admitted).To(BeFalse())
 	decided, _ = AdmitJobs(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(Arrival))
 	g.Expect(decided[key("second")].Admitted).To(BeTrue(), "one that does not come blocks no job")
 
@@ -299,14 +296,14 @@ func TestBudgetsHoldUpWhoHasUsedThemUp(t *testing.T) {
 	}
 }
 
-// TestBehaviour8LimitsHoldWhateverHappens plays TIDELINE_HISTORIES random histories: gangs and pods appear late or never, begin
-// anew with another core, end, and leave when they are told to.
+// TestBehaviour8LimitsHoldWhateverHappens plays TIDELINE_HISTORIES random histories: reconciles take long or do nothing, gangs and
+// pods appear late, begin anew with another core, end, and leave when they are told to.
 func TestBehaviour8LimitsHoldWhateverHappens(t *testing.T) {
 	for seed := range environ.Number(t, "TIDELINE_HISTORIES", 2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		h := &history{
 			r: r, limits: limits(perUser(8), Limit{Scope: ScopeJob, Resource: gpu, Max: 6}, inQueue(12)), at: now,
-			seen: map[Key]sighting{},
+			seen: map[Key]Claimant{}, reconciles: map[Key]*reconcile{},
 		}
 		for range 50 {
 			h.step()
@@ -323,10 +320,19 @@ type history struct {
 	limits Limits
 	at     time.Time
 	jobs   []*Claimant
-	// seen is what was seen of them when they were looked at last.
-	seen   map[Key]sighting
-	grants Grants
-	made   int
+	// seen is what was seen of them when they were looked at last, and reconciles are those at work, or not seen yet.
+	seen       map[Key]Claimant
+	reconciles map[Key]*reconcile
+	turns      map[Key]Turn
+	grants     Grants
+	made       int
+}
+
+// reconcile acts on the turn that it was told when it began, as late as it may, and is seen later still.
+type reconcile struct {
+	turn              Turn
+	began, acts, seen time.Time
+	acted             bool
 }
 
 func (h *history) step() {
@@ -346,38 +352,58 @@ func (h *history) step() {
 	case 2:
 		if len(h.jobs) > 0 { // Its next attempt has another core, and asks anew.
 			c := h.jobs[h.r.IntN(len(h.jobs))]
-			h.made++
-			c.Ask, c.Core, c.Surplus, c.Asks = strconv.Itoa(h.made), gpus(int64(1+h.r.IntN(7))), nil, true
+			if h.reconciles[c.Job] == nil {
+				h.made++
+				c.Ask, c.Core, c.Surplus, c.Asks = strconv.Itoa(h.made), gpus(int64(1+h.r.IntN(7))), nil, true
+			}
 		}
 	}
-	turns, grants := AdmitJobs(h.limits, h.look(), nil, h.grants, h.at)
-	h.grants = grants
+	h.reconcile() // These were told what was decided last.
+	h.turns, h.grants = AdmitJobs(h.limits, h.look(), nil, h.grants, h.at)
+	h.reconcile()
+}
+
+// reconcile has reconciles begin, act and be seen. One in four finds something else that holds the job up, and does nothing.
+func (h *history) reconcile() {
 	for _, c := range h.jobs {
-		if turn := turns[c.Job]; turn.Ask == c.Ask && h.r.IntN(4) > 0 { // A job that is held up by something else does nothing.
-			h.obey(c, turn)
+		r := h.reconciles[c.Job]
+		if r == nil && h.r.IntN(4) > 0 && h.turns[c.Job].Ask == c.Ask {
+			r = &reconcile{turn: h.turns[c.Job], began: h.at, acts: h.sometime(h.at)}
+			h.reconciles[c.Job] = r
+		}
+		if r != nil && !r.acted && !h.at.Before(r.acts) {
+			h.obey(c, r.turn)
+			r.acted, r.seen = true, h.sometime(h.at)
+		}
+		if r != nil && r.acted && !h.at.Before(r.seen) {
+			delete(h.reconciles, c.Job)
 		}
 	}
 }
 
-// look sees each job as it is, or as it was some time ago: for less than the time that grants count.
+// sometime is at once, or within four times as long as a grant counts that no reconcile acts on.
+func (h *history) sometime(from time.Time) time.Time {
+	if h.r.IntN(2) == 0 {
+		return from
+	}
+	return from.Add(time.Duration(h.r.Int64N(int64(4 * Arrival))))
+}
+
+// look sees each job as it is, or as it was when the reconcile began that is at work.
 func (h *history) look() []Claimant {
 	var all []Claimant
 	for _, c := range h.jobs {
-		s, known := h.seen[c.Job]
-		if !known || h.r.IntN(3) == 0 || h.at.Sub(s.at) > Validity-4*time.Second {
-			s = sighting{Claimant: *c, at: h.at}
-			s.Surplus = slices.Clone(c.Surplus)
-			h.seen[c.Job] = s
+		if r := h.reconciles[c.Job]; r == nil {
+			seen := *c
+			seen.Surplus = slices.Clone(c.Surplus)
+			h.seen[c.Job] = seen
+		} else if seen, known := h.seen[c.Job]; known {
+			seen.Acting = r.began
+			h.seen[c.Job] = seen
 		}
-		all = append(all, s.Claimant)
+		all = append(all, h.seen[c.Job])
 	}
 	return all
-}
-
-type sighting struct {
-	Claimant
-
-	at time.Time
 }
 
 // obey is what a job's reconciler does.
