@@ -47,7 +47,8 @@ var spawner = sync.OnceValue(func() chan<- func() {
 
 // StartProcess starts the program in a working folder of its own below dir, with
 // an environment that says nothing about this machine or another cluster, but for
-// further variables. What it prints is appended to dir/name.log.
+// how often garbage is collected and further variables. What it prints is appended
+// to dir/name.log.
 func StartProcess(dir, name, program string, args []string, env ...string) (*Process, error) {
 	work := filepath.Join(dir, name)
 	if err := os.MkdirAll(work, 0o700); err != nil {
@@ -68,6 +69,12 @@ func StartProcess(dir, name, program string, args []string, env ...string) (*Pro
 		"PATH=" + os.Getenv("PATH"),
 		"DEBUG_SOCKET_DIR=.", // where Volcano listens for log levels; relative, as socket paths are short
 	}, env...)
+	// Suites say that for all that they start: an API server spends much of its time on it.
+	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
+		if value, set := os.LookupEnv(name); set {
+			p.cmd.Env = append(p.cmd.Env, name+"="+value)
+		}
+	}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = childAttributes()
 	started := make(chan error)

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,17 @@ func TestPortTaken(t *testing.T) {
 	<-other.done
 	if !taken.PortTaken() || other.PortTaken() {
 		t.Errorf("portTaken: %v and %v, want true and false", taken.PortTaken(), other.PortTaken())
+	}
+}
+
+func TestProcessesCollectGarbageAsTheSuiteDoes(t *testing.T) {
+	t.Setenv("GOGC", "40")
+	t.Setenv("TIDELINE_OTHER", "1")
+	p := startShell(t, "echo of the suite: $GOGC $TIDELINE_OTHER.")
+	<-p.done
+	said, err := os.ReadFile(p.logPath)
+	if err != nil || string(said) != "of the suite: 40 .\n" {
+		t.Errorf("it said %q (%v)", said, err)
 	}
 }
 
