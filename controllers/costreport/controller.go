@@ -74,19 +74,16 @@ type Dependencies struct {
 
 // Setup registers the reconciler with the manager.
 func Setup(mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
-	g, err := specvalidation.New(crd.CostReport, v1beta1.GroupVersion.Version)
-	if err != nil {
-		return err
-	}
 	r := &Reconciler{
 		Dependencies: shared, client: mgr.GetClient(), applier: kube.NewApplier(mgr),
 		live:     kube.PatientReader{Reader: mgr.GetAPIReader()},
-		recorder: mgr.GetEventRecorder("tideline"), config: cfg, guard: g, metrics: newMetrics(), now: shared.Now,
+		recorder: mgr.GetEventRecorder("tideline"), config: cfg, metrics: newMetrics(), now: shared.Now,
+		guard: specvalidation.New(crd.CostReport, v1beta1.GroupVersion.Version),
 	}
 	if err := r.metrics.register(); err != nil {
 		return err
 	}
-	err = ctrl.NewControllerManagedBy(mgr).
+	err := ctrl.NewControllerManagedBy(mgr).
 		Named("costreport").
 		For(&v1beta1.CostReport{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
 			predicate.AnnotationChangedPredicate{}))).

@@ -134,10 +134,6 @@ type Journal interface {
 
 // Setup registers the reconciler with the manager, whose cache has the index [kube.PodsByOwner].
 func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
-	g, err := specvalidation.New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
-	if err != nil {
-		return err
-	}
 	applier := kube.NewApplier(mgr)
 	r := &Reconciler{
 		Dependencies: shared,
@@ -145,7 +141,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		children:     children{applier},
 		recorder:     mgr.GetEventRecorder("tideline"),
 		config:       cfg,
-		guard:        g,
+		guard:        specvalidation.New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version),
 		pacer:        kube.NewPacer(),
 		memory:       newMemory(),
 		outages:      newOutages(),

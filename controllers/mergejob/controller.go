@@ -105,10 +105,6 @@ type Dependencies struct {
 // Setup registers the reconciler with the manager, whose cache has the index [kube.PodsByOwner]. It returns an error if the API
 // server does not answer.
 func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
-	g, err := specvalidation.New(crd.MergeJob, v1beta1.GroupVersion.Version)
-	if err != nil {
-		return err
-	}
 	if err := indexFields(ctx, mgr); err != nil {
 		return err
 	}
@@ -119,7 +115,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		applier:  kube.NewApplier(mgr),
 		recorder: mgr.GetEventRecorder("tideline"),
 		config:   cfg,
-		guard:    g,
+		guard:    specvalidation.New(crd.MergeJob, v1beta1.GroupVersion.Version),
 		pacer:    kube.NewPacer(),
 		memory:   newMemory(),
 		departed: newDeparted(shared.Now),

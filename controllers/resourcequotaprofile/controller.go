@@ -116,13 +116,10 @@ type Arbiter interface {
 
 // Setup registers the reconciler with the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
-	g, err := specvalidation.New(crd.ResourceQuotaProfile, v1beta1.GroupVersion.Version)
-	if err != nil {
-		return err
-	}
 	r := &Reconciler{
 		Dependencies: shared, client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(),
-		recorder: mgr.GetEventRecorder("tideline"), config: cfg, guard: g, pacer: kube.NewPacer(), memory: newMemory(), now: shared.Now,
+		recorder: mgr.GetEventRecorder("tideline"), config: cfg, pacer: kube.NewPacer(), memory: newMemory(), now: shared.Now,
+		guard: specvalidation.New(crd.ResourceQuotaProfile, v1beta1.GroupVersion.Version),
 	}
 	if err := registerMetrics(ctx, mgr); err != nil {
 		return err

@@ -83,7 +83,7 @@ func TestExamples(t *testing.T) {
 	if have, want := slices.Sorted(maps.Keys(published)), slices.Sorted(maps.Keys(expected)); !slices.Equal(have, want) {
 		t.Errorf("training-operator publishes\n%q\nand this test knows\n%q", have, want)
 	}
-	g := rules(t)
+	g := rules()
 	for name, content := range published {
 		t.Run(name, func(t *testing.T) {
 			in := &kubeflowv1.PyTorchJob{}

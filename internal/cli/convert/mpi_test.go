@@ -61,7 +61,7 @@ func mpiMain(j *MPIJob, role kubeflowv1.ReplicaType) *corev1.Container {
 }
 
 func TestMPIJob(t *testing.T) {
-	g := rules(t)
+	g := rules()
 	const script = `if [ "$JAX_PROCESS_ID" != 0 ]; then exec /usr/sbin/sshd -De -o ` +
 		`AuthorizedKeysFile=/etc/tideline/ssh/authorized_keys -o StrictModes=no; fi; exec "$@"`
 	for name, c := range map[string]struct {
@@ -172,7 +172,7 @@ func TestMPINotConverted(t *testing.T) {
 
 // A launcher that trains nothing is what MPI operator has by default.
 func TestMPILauncherBecomesARole(t *testing.T) {
-	g := rules(t)
+	g := rules()
 	in := parsed[MPIJob](t, launcherJob)
 	in.Spec.RunLauncherAsWorker = nil
 	main := mpiMain(in, launcher)

@@ -174,7 +174,7 @@ func (d dice) elasticPolicy() *kubeflowv1.ElasticPolicy {
 // Whatever a PyTorchJob says, Convert gives an answer, and admission's verdict on it is the one that the notes promise.
 func TestRandomJobs(t *testing.T) {
 	const jobs = 1000
-	g := rules(t)
+	g := rules()
 	var converted, refused int
 	for seed := range uint64(jobs) {
 		in := dice{rand.New(rand.NewPCG(seed, 0))}.job()

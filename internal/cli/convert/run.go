@@ -44,10 +44,7 @@ func Command() *cobra.Command {
 			if len(files) == 0 || len(args) > 0 {
 				return cli.Usagef("give files by -f FILE, or -f - for standard input")
 			}
-			rules, err := specvalidation.New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
-			if err != nil {
-				return err
-			}
+			rules := specvalidation.New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
 			p := &printer{rules: rules, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
 			r := &reader{}
 			for _, file := range files {

@@ -96,7 +96,7 @@ func TestTrainJob(t *testing.T) {
 		runtime = TrainingRuntime
 	)
 	const where = "ClusterTrainingRuntime/torch spec."
-	g := rules(t)
+	g := rules()
 	for name, c := range map[string]trainRule{
 		"by torchrun": {func(*job, *runtime) {}, map[string]string{
 			"metadata": `{"name":"ctr","namespace":"ads"}`, "spec.minReplicas": "3", "spec.maxReplicas": "3",

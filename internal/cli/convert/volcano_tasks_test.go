@@ -159,7 +159,7 @@ func TestTakenRolesAreThoseOfTheSchema(t *testing.T) {
 	out, _ := FromVolcanoJob(j)
 	for _, name := range takenRoles {
 		out.Spec.Roles[0].Name = name
-		if words, err := rules(t).CheckSpec(t.Context(), out); err != nil || !strings.Contains(words, "name "+name+" is taken") {
+		if words, err := rules().CheckSpec(t.Context(), out); err != nil || !strings.Contains(words, "name "+name+" is taken") {
 			t.Errorf("the schema says %q of a role %s: %v", words, name, err)
 		}
 	}
@@ -185,7 +185,7 @@ func TestRolesThatWebhooksRefuse(t *testing.T) {
 			if out == nil {
 				t.Fatal(notes)
 			}
-			if words, err := (&printer{rules: rules(t)}).refusal(out); err != nil || !strings.Contains(words, c.says) {
+			if words, err := (&printer{rules: rules()}).refusal(out); err != nil || !strings.Contains(words, c.says) {
 				t.Errorf("says %q: %v", words, err)
 			}
 		})

@@ -71,7 +71,7 @@ type volcanoRule struct {
 
 func checkVolcano(t *testing.T, cases map[string]volcanoRule) {
 	t.Helper()
-	g := rules(t)
+	g := rules()
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			in := goodVolcano()

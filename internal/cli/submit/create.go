@@ -20,11 +20,7 @@ import (
 
 // check says what the API server's own rules say against a training, before it is asked.
 func check(ctx context.Context, job *v1beta1.ElasticTrainingJob) error {
-	rules, err := specvalidation.New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
-	if err != nil {
-		return err
-	}
-	words, err := rules.CheckSpec(ctx, job)
+	words, err := specvalidation.New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version).CheckSpec(ctx, job)
 	if err != nil {
 		return err
 	}

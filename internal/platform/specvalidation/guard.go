@@ -24,31 +24,30 @@ import (
 
 // Guard checks objects of one kind.
 type Guard struct {
+	// compiled compiles the definition when the first object is checked, because that takes a processor for half a second and a few
+	// megabytes, and many clusters have no object of some kinds.
+	compiled func() (*rules, error)
+}
+
+// rules are those of one version of a definition, in the forms in which the API server evaluates them.
+type rules struct {
 	schema     validation.SchemaValidator
 	structural *structuralschema.Structural
-	rules      *cel.Validator
+	cel        *cel.Validator
 }
 
-// compiled are the guards that New made, by definition and version: to compile one takes a processor for half a second.
-var compiled sync.Map
+// guards are those that New made, by definition and version.
+var guards sync.Map
 
-// New reads one version of a CustomResourceDefinition in YAML, and compiles its rules once in the life of the process. A version
-// that the definition does not have is an error.
-func New(definition []byte, version string) (*Guard, error) {
-	key := version + "\n" + string(definition)
-	if known, ok := compiled.Load(key); ok {
-		g, _ := known.(*Guard)
-		return g, nil
-	}
-	g, err := compile(definition, version)
-	if err != nil {
-		return nil, err
-	}
-	compiled.Store(key, g)
-	return g, nil
+// New checks objects by one version of a CustomResourceDefinition in YAML, which is compiled once in the life of the process.
+func New(definition []byte, version string) *Guard {
+	made := &Guard{compiled: sync.OnceValues(func() (*rules, error) { return compile(definition, version) })}
+	known, _ := guards.LoadOrStore(version+"\n"+string(definition), made)
+	g, _ := known.(*Guard)
+	return g
 }
 
-func compile(definition []byte, version string) (*Guard, error) {
+func compile(definition []byte, version string) (*rules, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.Unmarshal(definition, crd); err != nil {
 		return nil, fmt.Errorf("read the CustomResourceDefinition: %w", err)
@@ -65,29 +64,34 @@ func compile(definition []byte, version string) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("convert the schema of %s: %w", crd.Name, err)
 	}
-	g := &Guard{}
-	if g.schema, _, err = validation.NewSchemaValidator(props); err != nil {
+	r := &rules{}
+	if r.schema, _, err = validation.NewSchemaValidator(props); err != nil {
 		return nil, fmt.Errorf("compile the schema of %s: %w", crd.Name, err)
 	}
-	if g.structural, err = structuralschema.NewStructural(props); err != nil {
+	if r.structural, err = structuralschema.NewStructural(props); err != nil {
 		return nil, fmt.Errorf("compile the schema of %s: %w", crd.Name, err)
 	}
-	g.rules = cel.NewValidator(g.structural, true, celconfig.PerCallLimit)
-	return g, nil
+	r.cel = cel.NewValidator(r.structural, true, celconfig.PerCallLimit)
+	return r, nil
 }
 
-// CheckSpec returns why admission would refuse to create the object; empty if it would not. The status is not checked.
+// CheckSpec returns why admission would refuse to create the object; empty if it would not. The status is not checked. A
+// definition that cannot be compiled, or does not have the version, is an error.
 func (g *Guard) CheckSpec(ctx context.Context, object any) (string, error) {
+	r, err := g.compiled()
+	if err != nil {
+		return "", err
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return "", fmt.Errorf("convert the object: %w", err)
 	}
 	delete(content, "status")
 	dropUnset(content, false)
-	problems := validation.ValidateCustomResource(nil, content, g.schema)
-	problems = append(problems, listtype.ValidateListSetsAndMaps(nil, g.structural, content)...)
+	problems := validation.ValidateCustomResource(nil, content, r.schema)
+	problems = append(problems, listtype.ValidateListSetsAndMaps(nil, r.structural, content)...)
 	if !slices.ContainsFunc(problems, preventsRules) {
-		broken, _ := g.rules.Validate(ctx, nil, g.structural, content, nil, celconfig.RuntimeCELCostBudget)
+		broken, _ := r.cel.Validate(ctx, nil, r.structural, content, nil, celconfig.RuntimeCELCostBudget)
 		problems = append(problems, broken...)
 	}
 	words := make([]string, len(problems))

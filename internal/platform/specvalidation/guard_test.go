@@ -25,8 +25,7 @@ func good() *job {
 }
 
 func TestCheck(t *testing.T) {
-	guard, err := New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	guard := New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
 	for name, c := range map[string]struct {
 		edit func(*job)
 		says []string
@@ -92,10 +91,7 @@ func TestCheck(t *testing.T) {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	guard, err := New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
-	if err != nil {
-		b.Fatal(err)
-	}
+	guard := New(crd.ElasticTrainingJob, v1beta1.GroupVersion.Version)
 	for b.Loop() {
 		if words, err := guard.CheckSpec(b.Context(), good()); words != "" || err != nil {
 			b.Fatal(words, err)
@@ -115,20 +111,15 @@ func TestVersionsAreFoundByName(t *testing.T) {
 	both, err := yaml.Marshal(definition)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	guard, err := New(both, v1beta1.GroupVersion.Version)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(guard.CheckSpec(t.Context(), good())).To(BeEmpty())
-	guard, err = New(both, "v2")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(guard.CheckSpec(t.Context(), good())).To(ContainSubstring("later"))
-	_, err = New(both, "v1")
+	g.Expect(New(both, v1beta1.GroupVersion.Version).CheckSpec(t.Context(), good())).To(BeEmpty())
+	g.Expect(New(both, "v2").CheckSpec(t.Context(), good())).To(ContainSubstring("later"))
+	_, err = New(both, "v1").CheckSpec(t.Context(), good())
 	g.Expect(err).To(MatchError("the CustomResourceDefinition elastictrainingjobs.tideline.io has no schema of version v1"))
 }
 
 func TestADefinitionIsCompiledOnce(t *testing.T) {
 	g := NewWithT(t)
-	first, err := New(crd.CostReport, v1beta1.GroupVersion.Version)
-	g.Expect(err).NotTo(HaveOccurred())
+	first := New(crd.CostReport, v1beta1.GroupVersion.Version)
 	g.Expect(New(crd.CostReport, v1beta1.GroupVersion.Version)).To(BeIdenticalTo(first))
 	g.Expect(New(crd.MergeJob, v1beta1.GroupVersion.Version)).NotTo(BeIdenticalTo(first))
 }
