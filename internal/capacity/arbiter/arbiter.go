@@ -279,8 +279,8 @@ type woken struct {
 
 // decide judges and installs the verdicts.
 func (a *Arbiter) decide(ctx context.Context, now time.Time) (woken, time.Duration, error) {
-	// Before the mirror is read. A pod bound after this is seen as bound in the mirror, so no gang is missed; and what a reconcile has
-	// written that is at work no longer is seen there.
+	// Before the mirror is read. A pod bound after this is seen as bound in the mirror, so no gang is missed; and what a reconcile
+	// has written that is at work no longer is seen there.
 	bound, acting := a.boundSince(), a.actingNow(ctx, now)
 	m, done, err := a.mirrored(ctx)
 	if err != nil {

@@ -49,8 +49,8 @@ func (a *Arbiter) turnIn(of *board[admission.Turn], job admission.Key) admission
 	return turn
 }
 
-// actingNow is since when reconciles are at work on the jobs that have a grant, or have written what the caches may not have seen.
-// Those that begin later act on no grant that may lapse now.
+// actingNow is since when reconciles are at work on the jobs that have a grant, or have written what the caches may not have
+// seen. Those that begin later act on no grant that may lapse now.
 func (a *Arbiter) actingNow(ctx context.Context, now time.Time) map[admission.Key]time.Time {
 	lapsing := map[admission.Key]bool{}
 	for _, grants := range a.grants {

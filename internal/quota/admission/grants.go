@@ -55,8 +55,8 @@ func (g Grants) grantOf(c *Claimant) Grant {
 	return Grant{}
 }
 
-// noteActs notes at work on which grants a reconcile is. Such a grant counts for Arrival more, because the caches show here a moment
-// later what was written.
+// noteActs notes at work on which grants a reconcile is. Such a grant counts for Arrival more, because the caches show here a
+// moment later what was written.
 func (g Grants) noteActs(all []Claimant, now time.Time) Grants {
 	noted := maps.Clone(g)
 	for i := range all {

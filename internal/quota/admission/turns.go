@@ -27,9 +27,9 @@ import (
 // Grants bridge the time between a decision and the sight of its pods in the cache. Without them the same room would be given
 // twice.
 
-// Arrival is how long a grant counts before its pods can be seen, and longer while a reconcile acts on it: see Claimant.Acting. If
-// they are not there by then, the grant no longer counts and is not repeated for the time of Rest: something else holds the job up,
-// and it must not keep others from their turn.
+// Arrival is how long a grant counts before its pods can be seen, and longer while a reconcile acts on it: see Claimant.Acting.
+// If they are not there by then, the grant no longer counts and is not repeated for the time of Rest: something else holds the
+// job up, and it must not keep others from their turn.
 const (
 	Arrival = 10 * time.Second
 	Rest    = time.Minute

@@ -296,8 +296,8 @@ func TestBudgetsHoldUpWhoHasUsedThemUp(t *testing.T) {
 	}
 }
 
-// TestBehaviour8LimitsHoldWhateverHappens plays TIDELINE_HISTORIES random histories: reconciles take long or do nothing, gangs and
-// pods appear late, begin anew with another core, end, and leave when they are told to.
+// TestBehaviour8LimitsHoldWhateverHappens plays TIDELINE_HISTORIES random histories: reconciles take long or do nothing, gangs
+// and pods appear late, begin anew with another core, end, and leave when they are told to.
 func TestBehaviour8LimitsHoldWhateverHappens(t *testing.T) {
 	for seed := range environ.Number(t, "TIDELINE_HISTORIES", 2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
