@@ -26,14 +26,15 @@ rules:
 `
 
 // withoutControllers are the controllers of kube-controller-manager that need a
-// cloud, volumes or certificates, which this cluster has not.
+// cloud, volumes or certificates, which this cluster has not. And those of Endpoints:
+// EndpointSlices have taken their place, and each pod of a job is a write less.
 var withoutControllers = []string{
 	"*",
 	"-bootstrap-signer-controller", "-token-cleaner-controller",
 	"-certificatesigningrequest-approving-controller", "-certificatesigningrequest-cleaner-controller",
 	"-certificatesigningrequest-signing-controller", "-node-ipam-controller", "-persistentvolume-attach-detach-controller",
 	"-persistentvolume-binder-controller", "-persistentvolume-expander-controller",
-	"-ttl-controller",
+	"-ttl-controller", "-endpoints-controller", "-endpointslice-mirroring-controller",
 }
 
 // A Server is a process that listens on ports given to it.
