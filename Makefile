@@ -235,15 +235,15 @@ sbom: build ## Write bin/tideline.cdx.json, a software bill of materials (Cyclon
 
 .PHONY: test
 test: ## Run unit tests, and scenarios and faults on a real API server and Volcano; with -race.
-	@exec test/run.sh unit project chart cluster+report+faults integration+profile+merge,capacity
+	@exec test/run.sh unit project chart cluster+report+faults integration+profile+merge
 
 .PHONY: test-long
-test-long: ## Run what waits or tries too much for make test: long specs, Volcano as shipped, shared GPUs, HyperNodes, pages of trainings, order and sizing, unit tests with new seeds and in random order, both of Volcano's pairs of actions, notebooks with Kubeflow's controller, a crash at every write.
+test-long: ## Run what waits or tries too much for make test: long specs, Volcano as shipped, shared GPUs, HyperNodes, pages of trainings, order and sizing, the model of capacity beside Volcano, unit tests with new seeds and in random order, both of Volcano's pairs of actions, notebooks with Kubeflow's controller, a crash at every write.
 	@status=0
 	TIDELINE_FRESH=1 test/run.sh unit project chart || status=1
-	TIDELINE_LABELS=long test/run.sh cluster integration capacity merge profile report || status=1
-	TIDELINE_LABELS= test/run.sh stock,order+sharing,pages+topology,sizing || status=1
-	TIDELINE_DIFFERENTIAL=300 TIDELINE_FAULTS=each test/run.sh crashes seeds mergeline capacity pairs notebooks faults || status=1
+	TIDELINE_LABELS=long test/run.sh cluster integration merge profile report || status=1
+	TIDELINE_LABELS= TIDELINE_DIFFERENTIAL=300 test/run.sh stock,order+sharing,pages,capacity+topology,sizing || status=1
+	TIDELINE_FAULTS=each test/run.sh crashes seeds mergeline pairs notebooks faults || status=1
 	exit $$status
 
 .PHONY: test-faults

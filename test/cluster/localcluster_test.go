@@ -77,6 +77,7 @@ func (c *command) eventually(what string, check func(context.Context) error) {
 }
 
 func TestUpAndDown(t *testing.T) {
+	mayWait(t)
 	t.Parallel()
 	// What is not in the cache yet would take longer than a command may.
 	if err := BuildObjectStore(t.Context(), t.Output()); err != nil {
