@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -174,6 +175,10 @@ func simulateAll(
 			err = c.Create(ctx, job, client.DryRunAll)
 		}
 		outlook := heard.take()
+		if apierrors.IsAlreadyExists(err) {
+			err = fmt.Errorf("there is a job of that name: give this one another, or ask tideline why %s -n %s: %w",
+				job.GetName(), namespace, err)
+		}
 		if err != nil {
 			failed = true
 			cli.Tell(problems, text.SingleLine(fmt.Sprintf("%s/%s: %v", namespace, job.GetName(), err))+"\n")

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -52,6 +54,9 @@ func TestARefusalIsToldInTheWordsOfTheAPIServer(t *testing.T) {
 	g.Expect(out).To(BeEmpty())
 	g.Expect(problems).To(ContainSubstring("ads/ctr: spec.tier: Invalid value"))
 	g.Expect(code).To(Equal(int(cli.ExitFailed)))
+	taken := apierrors.NewAlreadyExists(schema.GroupResource{Resource: "elastictrainingjobs"}, "ctr")
+	_, problems, _ = run(t, job, taken)
+	g.Expect(problems).To(ContainSubstring("give this one another, or ask tideline why ctr -n ads: "))
 	_, problems, code = run(t, job, nil, "-n", "search")
 	g.Expect(problems).To(ContainSubstring("another namespace than -n search"))
 	g.Expect(code).To(Equal(int(cli.ExitFailed)))
