@@ -174,7 +174,7 @@ func TestLostPodTakesTheAttemptBackAndItAsksAgainFirst(t *testing.T) {
 func TestStartTimeoutAsksAgainAndFailsInTheEnd(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 4)
-	m := w.add("a").full(w, 12*time.Hour)
+	m := w.add("a", func(s *v1beta1.MergeJobSpec) { s.MinReplicas = 1 }).full(w, 12*time.Hour)
 	starting := func() {
 		for _, p := range m.pods {
 			p.Phase, p.Waiting = corev1.PodPending, "ImagePullBackOff"
@@ -189,6 +189,7 @@ func TestStartTimeoutAsksAgainAndFailsInTheEnd(t *testing.T) {
 		}
 		w.carryOut(w.plan(), unlimited)
 		g.Expect(m.status().Phase).To(Equal(v1beta1.MergeStarting))
+		g.Expect(m.status().Message).To(HavePrefix("Its only pod is placed, and does not run yet."))
 		w.now = w.now.Add(5 * time.Minute)
 		w.carryOut(w.plan(), unlimited)
 		g.Expect(m.status().Run.Message).To(ContainSubstring("ImagePullBackOff"))

@@ -145,8 +145,12 @@ func (t *description) sayStarting() {
 	run := t.st.Run
 	t.st.Phase = v1beta1.MergeStarting
 	n := t.countRunning()
-	t.sayProgress(fmt.Sprintf("Starting (%d/%d)", n, run.MinReplicas), v1beta1.ReasonStarting, fmt.Sprintf(
-		"All %s are placed; %d of them run.", count(run.MinReplicas, "pod"), n)+t.aheadNote()+t.describeOverdue(t.job.Strangers, "pod"))
+	message := fmt.Sprintf("All %s are placed; %d of them run.", count(run.MinReplicas, "pod"), n)
+	if run.MinReplicas == 1 {
+		message = "Its only pod is placed, and does not run yet."
+	}
+	t.sayProgress(fmt.Sprintf("Starting (%d/%d)", n, run.MinReplicas), v1beta1.ReasonStarting,
+		message+t.aheadNote()+t.describeOverdue(t.job.Strangers, "pod"))
 }
 
 func (t *description) sayRunning() {

@@ -25,6 +25,15 @@ func growing(t *testing.T, mode v1beta1.GrowthMode, room int32) *simulator {
 	return w
 }
 
+// The first status of a job that runs is written before room was looked for, so it does not say that there is none.
+func TestAJobThatFollowsRoomSaysWhenItGrows(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 0)
+	w.step().settle()
+	g.Expect(w.status().Message).To(Equal("2 of 8 workers ready. More are created when the operator sees room for them " +
+		"(elasticity.growth.mode OnlyIfFits)."))
+}
+
 func TestATrickleOfRoomIsTakenInSteps(t *testing.T) {
 	g := NewWithT(t)
 	w := growing(t, v1beta1.GrowthOnlyIfFits, 0)

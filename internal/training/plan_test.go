@@ -50,6 +50,12 @@ func TestAttemptIsInStatusBeforeAnythingIsCreated(t *testing.T) {
 	g.Expect(w.written).To(Equal(1))
 }
 
+func TestOneWorkerIsSpokenOfAsOne(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 1, 1).step().step().run(0).settle()
+	g.Expect(w.status().Message).To(Equal("Its only worker is ready."))
+}
+
 func TestSurplusFollowsOnceTheCoreRuns(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 4).step().step().run(0).step()

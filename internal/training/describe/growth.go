@@ -33,6 +33,9 @@ func (d *description) describeGrowth() (metav1.ConditionStatus, string, string) 
 			"it was asked to.", have, why, d.CheckpointGrace())
 	case ready == wanted:
 		message := fmt.Sprintf("All %s ready.", CountWorkers(wanted))
+		if wanted == 1 {
+			message = "Its only worker is ready."
+		}
 		if len(gone) > 0 {
 			message += fmt.Sprintf(" %s left, with success or by a rule of the failure policy (Ignore).",
 				CapitalizeFirst(WorkersNamed(gone)))
@@ -94,7 +97,7 @@ func (d *description) whyNotLarger() (reason, message string) {
 	}
 	if d.Full && d.Growth().FollowsRoom() {
 		return v1beta1.ReasonWaitingForRoom, fmt.Sprintf(
-			". No more fit now, and with elasticity.growth.mode %s the operator creates only workers that fit.",
+			". More are created when the operator sees room for them (elasticity.growth.mode %s).",
 			d.Spec.Elasticity.Growth.Mode)
 	}
 	return v1beta1.ReasonGrowing, starting
