@@ -170,7 +170,7 @@ func (w *Writes) HasSeenAll(ctx context.Context, owner types.NamespacedName) (bo
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.owners[owner] == nil:
+	case w.owners[owner] == nil: // Who asked at the same time has forgotten them.
 	case w.owners[owner] != u || u.notes != notes:
 		return false, nil // Something was noted meanwhile.
 	}
