@@ -146,9 +146,10 @@ const (
 	ReasonUnknownAccelerator = "UnknownAccelerator"
 	// ReasonResourceClaimNotFound: a ResourceClaim or ResourceClaimTemplate that the job's template names does not exist.
 	ReasonResourceClaimNotFound = "ResourceClaimNotFound"
-	// ReasonDataSetNotFound: the profile of the job's namespace has no such version of a data set that the job names, or the claim
-	// with the data does not exist.
+	// ReasonDataSetNotFound: the profile of the job's namespace has no such version of a data set that the job names.
 	ReasonDataSetNotFound = "DataSetNotFound"
+	// ReasonDataClaimNotFound: the namespace lacks the PersistentVolumeClaim with data that the job names, or is deleting it.
+	ReasonDataClaimNotFound = "DataClaimNotFound"
 	// ReasonDevicesNotCounted: how many accelerators a worker claims cannot be told, and a limit of the profile or the number of
 	// processes depends on it.
 	ReasonDevicesNotCounted = "DevicesNotCounted"

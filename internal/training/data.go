@@ -26,7 +26,7 @@ func dataNotFound(s *jobstate.State) *jobstate.Obstacle {
 	for _, place := range places {
 		if place.Claim != "" && slices.Contains(s.LackingClaims, place.Claim) {
 			return &jobstate.Obstacle{
-				Reason: v1beta1.ReasonDataSetNotFound,
+				Reason: v1beta1.ReasonDataClaimNotFound,
 				Message: fmt.Sprintf("Version %s of data set %s is in PersistentVolumeClaim %s, which namespace %s does not have or is "+
 					"deleting. Create it; the job then continues by itself.", place.Version, place.Name, place.Claim, s.Job.Namespace),
 			}

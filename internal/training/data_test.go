@@ -47,18 +47,20 @@ func TestDataThatHoldsAJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		profile *v1beta1.ResourceQuotaProfile
 		lacking []string
+		reason  string
 		message string
 	}{
-		"no such version": {withClicks("2", "clicks"), nil,
+		"no such version": {withClicks("2", "clicks"), nil, v1beta1.ReasonDataSetNotFound,
 			"spec.dataSets[0].version: data set clicks of profile ads has no version 1; it has 2. Suspend the job, change it, and " +
 				"resume the job, or ask for it to be added to the profile; the job then continues by itself."},
 		"no such data set": {&v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}, nil,
+			v1beta1.ReasonDataSetNotFound,
 			"spec.dataSets[0].name: profile ads has no data set clicks; it has none. Suspend the job, change it, and resume the job, or " +
 				"ask for it to be added to the profile; the job then continues by itself."},
-		"no profile": {nil, nil,
+		"no profile": {nil, nil, v1beta1.ReasonDataSetNotFound,
 			"spec.dataSets[0].name: the namespace belongs to no ResourceQuotaProfile, and data sets are those of profiles. Suspend the " +
 				"job, change it, and resume the job, or ask for the namespace to be added to a profile; the job then continues by itself."},
-		"no claim": {withClicks("1", "clicks"), []string{"clicks"},
+		"no claim": {withClicks("1", "clicks"), []string{"clicks"}, v1beta1.ReasonDataClaimNotFound,
 			"Version 1 of data set clicks is in PersistentVolumeClaim clicks, which namespace ads does not have or is deleting. Create " +
 				"it; the job then continues by itself."},
 	} {
@@ -67,7 +69,7 @@ func TestDataThatHoldsAJob(t *testing.T) {
 			w := newSimulator(t, 2, 2).reads(c.profile)
 			w.o.LackingClaims = c.lacking
 			w.settle()
-			g.Expect(w.status().Reason).To(Equal(v1beta1.ReasonDataSetNotFound))
+			g.Expect(w.status().Reason).To(Equal(c.reason))
 			g.Expect(w.status().Message).To(Equal(c.message))
 			g.Expect(condition(w, v1beta1.ConditionStalled)).To(Equal("absent"), "it comes without a change of the job")
 			g.Expect(w.changes).To(BeZero(), "nothing is created before")

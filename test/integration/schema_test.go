@@ -151,6 +151,7 @@ func (t *trial) settles(job string, b boundary) {
 // outside are reasons of jobs that wait for something outside of them, and say for what.
 var outside = []string{
 	v1beta1.ReasonUnschedulable, v1beta1.ReasonNeverFits, v1beta1.ReasonAPIError, v1beta1.ReasonDataSetNotFound,
+	v1beta1.ReasonDataClaimNotFound,
 }
 
 // settled tells whether the job is where its spec wants it, or says what keeps it from there.

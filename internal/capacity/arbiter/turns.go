@@ -291,7 +291,7 @@ func isHindered(job *v1beta1.ElasticTrainingJob) bool {
 var hindrances = []string{
 	v1beta1.ReasonVolcanoMissing, v1beta1.ReasonProfileNotReady, v1beta1.ReasonQueueNotFound, v1beta1.ReasonQueueClosed,
 	v1beta1.ReasonAwaitingApproval, v1beta1.ReasonRestarting, v1beta1.ReasonBackOff, v1beta1.ReasonResourceClaimNotFound,
-	v1beta1.ReasonDataSetNotFound,
+	v1beta1.ReasonDataSetNotFound, v1beta1.ReasonDataClaimNotFound,
 }
 
 // addPod adds what a pod holds, or will hold, to its claimant or to what else uses the team's room.

@@ -98,15 +98,18 @@ var _ = Describe("Data sets of a profile", Serial, func() {
 		ads.Submit(ads.job("a", 1, 1).With(naming("1")))
 		Eventually(ads.Fetch("a")).Should(testutil.Wait(v1beta1.ReasonDataSetNotFound))
 		Expect(ads.Read("a").Status.Message).To(HavePrefix("spec.dataSets[0].name: profile ads has no data set clicks; it has none."))
+		By("a profile that has the data set")
 		object, err := read("ads")()
 		Expect(err).NotTo(HaveOccurred())
 		before := object.DeepCopy()
 		clicks(&object.Spec)
 		Expect(shared.World.Client.Patch(ctx, object, client.MergeFrom(before))).To(Succeed())
-		Eventually(ads.Fetch("a")).Should(HaveField("Status.Message",
-			HavePrefix(fmt.Sprintf("Version 1 of data set clicks is in PersistentVolumeClaim clicks-1, which namespace %s does not "+
-				"have or is deleting.", ads.Namespace))))
+		Eventually(ads.Fetch("a")).Should(testutil.Wait(v1beta1.ReasonDataClaimNotFound))
+		Expect(ads.Read("a").Status.Message).To(HavePrefix(fmt.Sprintf(
+			"Version 1 of data set clicks is in PersistentVolumeClaim clicks-1, which namespace %s does not have or is deleting.",
+			ads.Namespace)))
 		Expect(ads.Pods("a")).To(BeEmpty(), "nothing is created before")
+		By("a claim that the data set names")
 		ads.Claim("clicks-1", "/data/1")
 		Eventually(ads.Fetch("a")).Should(testutil.Train(1), "it goes on by itself")
 	})
