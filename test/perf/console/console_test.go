@@ -2,8 +2,12 @@ package main
 
 import (
 	"bytes"
-	"errors"
+	"encoding/json"
+	"fmt"
+	"io"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -19,7 +23,7 @@ func rounds(pairs ...[2]float64) (all []round) {
 	}
 	for _, p := range pairs {
 		r := round{without: of(p[0]), with: of(p[1])}
-		r.with.seen = seen{opened: []time.Duration{time.Millisecond, 2 * time.Millisecond, 30 * time.Millisecond}, events: 7}
+		r.with.seen = seen{Opened: []time.Duration{time.Millisecond, 2 * time.Millisecond, 30 * time.Millisecond}, Events: 7}
 		all = append(all, r)
 	}
 	return all
@@ -37,8 +41,10 @@ func TestWhatRoundsShow(t *testing.T) {
 		says   string
 		fails  bool
 	}{
-		"not slower":     {rounds([2]float64{10, 10.1}, [2]float64{12, 12}, [2]float64{11, 11.1}), "The aim is met", false},
-		"slower":         {rounds([2]float64{10, 12}, [2]float64{12, 14.5}, [2]float64{11, 13.2}), "The aim is missed", true},
+		"not slower": {rounds([2]float64{10, 10.1}, [2]float64{12, 12}, [2]float64{11, 11.1}),
+			"For half of the reconciles: the aim is met; for nine of ten: the aim is met.", false},
+		"slower": {rounds([2]float64{10, 12}, [2]float64{12, 14.5}, [2]float64{11, 13.2}),
+			"nine of ten: **the aim is missed**.", true},
 		"who knows":      {rounds([2]float64{10, 12}, [2]float64{12, 10}, [2]float64{11, 11.5}), "neither shown nor refuted", false},
 		"only one round": {rounds([2]float64{10, 20}), "One round shows nothing", false},
 	} {
@@ -49,7 +55,7 @@ func TestWhatRoundsShow(t *testing.T) {
 		})
 	}
 	refused := rounds([2]float64{10, 10}, [2]float64{10, 10})
-	refused[1].with.failed = []error{errors.New("503")}
+	refused[1].with.Failed = []string{"503"}
 	NewWithT(t).Expect(judge(refused)).To(MatchError(ContainSubstring("1 pages could not be read, the first: 503")))
 }
 
@@ -68,6 +74,41 @@ func TestTheTableHasEveryRound(t *testing.T) {
 	}
 	_, err = parse([]string{"-rounds=17"})
 	g.Expect(err).To(MatchError(ContainSubstring("-rounds is from 1 to 16")))
+}
+
+// Readers are a program of their own, which reads until it is told to stop.
+func TestReadersReadUntilTheirInputEnds(t *testing.T) {
+	g := NewWithT(t)
+	opened, followed := make(chan string, 1), make(chan string, 1)
+	operator := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		said := r.URL.Path + " " + r.Header.Get("Authorization")
+		if r.Header.Get("Accept") != "text/event-stream" {
+			opened <- said
+			return
+		}
+		_, _ = fmt.Fprint(w, "event: page\n\n")
+		w.(http.Flusher).Flush()
+		followed <- said
+		<-r.Context().Done()
+	}))
+	defer operator.Close()
+	var out bytes.Buffer
+	in, told := io.Pipe()
+	ended := make(chan error)
+	go func() { ended <- crowdOf(t.Context(), in, &out) }()
+	one := person{Address: operator.Listener.Addr().String(), Token: "secret", Pages: []string{"jobs", "merges"}}
+	g.Expect(json.NewEncoder(told).Encode([]person{one})).To(Succeed())
+	g.Eventually(opened, "10s").Should(Receive(Equal("/console/merges Bearer secret")))
+	g.Eventually(followed, "10s").Should(Receive(Equal("/console/jobs Bearer secret")))
+	g.Eventually(opened, "20s").Should(Receive(Equal("/console/jobs Bearer secret")), "the next page, so that it has the one before")
+	g.Expect(ended).NotTo(Receive())
+	g.Expect(told.Close()).To(Succeed())
+	g.Eventually(ended, "10s").Should(Receive(BeNil()))
+	var got seen
+	g.Expect(json.Unmarshal(out.Bytes(), &got)).To(Succeed())
+	g.Expect(got.Failed).To(BeEmpty())
+	g.Expect(got.Opened).NotTo(BeEmpty())
+	g.Expect(got.Events).To(Equal(1))
 }
 
 // Both minutes of a round have the same work, all of it has gone at their end, and rounds differ.

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/tideline-io/tideline/test/testutil/benchmark"
@@ -29,6 +30,9 @@ func main() { os.Exit(status(os.Args[1:])) }
 // status runs the bench with these arguments, and returns the exit status.
 func status(args []string) int {
 	return benchmark.Main("console", func(ctx context.Context) error {
+		if slices.Equal(args, []string{readApart}) {
+			return crowdOf(ctx, os.Stdin, os.Stdout)
+		}
 		o, err := parse(args)
 		if err != nil {
 			return err

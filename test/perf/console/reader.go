@@ -23,44 +23,45 @@ const (
 
 // reader is a person with the console open: one page is followed, and others are opened one after another.
 type reader struct {
-	client  *http.Client
-	address string
-	token   string
-	// number tells readers apart: it chooses the first page, and when within turnsEvery the reader begins.
-	number int
-	pages  []string
+	person
+	client *http.Client
 
 	mutex sync.Mutex
 	seen  seen
 }
 
-// seen is what readers have got.
-type seen struct {
-	// opened is how long each page took from the request to its last byte.
-	opened []time.Duration
-	// events are how often a page that is followed was made again and had changed.
-	events int
-	failed []error
+// person is who reads, and what.
+type person struct {
+	Address string
+	Token   string
+	// Number tells readers apart: it chooses the first page, and when within turnsEvery the reader begins.
+	Number int
+	Pages  []string
 }
 
-func newReader(address, token string, number int, pages []string) *reader {
-	return &reader{
-		client: &http.Client{Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // The operator signs it itself.
-		}},
-		address: address, token: token, number: number, pages: pages,
-	}
+// seen is what readers have got.
+type seen struct {
+	// Opened is how long each page took from the request to its last byte.
+	Opened []time.Duration
+	// Events are how often a page that is followed was made again and had changed.
+	Events int
+	Failed []string
+}
+
+func newReader(p person) *reader {
+	return &reader{person: p, client: &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // The operator signs it itself.
+	}}}
 }
 
 // read opens and follows pages until the context ends, and returns what was got until then.
 func (r *reader) read(ctx context.Context) seen {
-	r.seen = seen{}
-	begin := turnsEvery / 10 * time.Duration(r.number%10)
+	begin := turnsEvery / 10 * time.Duration(r.Number%10)
 	if rest(ctx, begin) {
 		var following sync.WaitGroup
-		following.Go(func() { r.follow(ctx, r.pages[r.number%len(r.pages)]) })
+		following.Go(func() { r.follow(ctx, r.Pages[r.Number%len(r.Pages)]) })
 		for turn := 1; ; turn++ {
-			r.open(ctx, r.pages[(r.number+turn)%len(r.pages)])
+			r.open(ctx, r.Pages[(r.Number+turn)%len(r.Pages)])
 			if !rest(ctx, turnsEvery) {
 				break
 			}
@@ -90,7 +91,7 @@ func (r *reader) note(what func(*seen)) {
 // failed notes what went wrong, unless it is the end.
 func (r *reader) failed(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
-		r.note(func(s *seen) { s.failed = append(s.failed, err) })
+		r.note(func(s *seen) { s.Failed = append(s.Failed, err.Error()) })
 	}
 }
 
@@ -109,7 +110,7 @@ func (r *reader) open(ctx context.Context, page string) {
 		return
 	}
 	took := time.Since(began)
-	r.note(func(s *seen) { s.opened = append(s.opened, took) })
+	r.note(func(s *seen) { s.Opened = append(s.Opened, took) })
 }
 
 // follow counts the events of a page until the context ends.
@@ -123,7 +124,7 @@ func (r *reader) follow(ctx context.Context, page string) {
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
 		if strings.HasPrefix(lines.Text(), "event: page") {
-			r.note(func(s *seen) { s.events++ })
+			r.note(func(s *seen) { s.Events++ })
 		}
 	}
 	r.failed(ctx, errors.Join(errors.New("the stream ended"), lines.Err(), response.Body.Close()))
@@ -131,11 +132,11 @@ func (r *reader) follow(ctx context.Context, page string) {
 
 // ask sends a request; an answer other than OK is an error.
 func (r *reader) ask(ctx context.Context, page, accept string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.address+"/console/"+page, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.Address+"/console/"+page, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+r.token)
+	request.Header.Set("Authorization", "Bearer "+r.Token)
 	request.Header.Set("Accept", accept)
 	response, err := r.client.Do(request)
 	if err == nil && response.StatusCode != http.StatusOK {
@@ -144,19 +145,19 @@ func (r *reader) ask(ctx context.Context, page, accept string) (*http.Response, 
 	return response, err
 }
 
-// readAll has all readers read until the context ends.
-func readAll(ctx context.Context, readers []*reader) (all seen) {
+// readAll has all of them read until the context ends.
+func readAll(ctx context.Context, people []person) (all seen) {
 	var reading sync.WaitGroup
-	each := make([]seen, len(readers))
-	for i, r := range readers {
-		reading.Go(func() { each[i] = r.read(ctx) })
+	each := make([]seen, len(people))
+	for i, p := range people {
+		reading.Go(func() { each[i] = newReader(p).read(ctx) })
 	}
 	reading.Wait()
 	for _, s := range each {
-		all.opened = append(all.opened, s.opened...)
-		all.events += s.events
-		all.failed = append(all.failed, s.failed...)
+		all.Opened = append(all.Opened, s.Opened...)
+		all.Events += s.Events
+		all.Failed = append(all.Failed, s.Failed...)
 	}
-	slices.Sort(all.opened)
+	slices.Sort(all.Opened)
 	return all
 }

@@ -48,7 +48,7 @@ func team(i int) string { return fmt.Sprintf("team-%d", i%teams) }
 // begin starts all of it. What it returns must be ended, also after an error.
 func begin(ctx context.Context, o options) (s *stage, err error) {
 	s = &stage{options: o}
-	if s.dir, err = os.MkdirTemp("", "tideline-console-"); err != nil {
+	if s.dir, err = os.MkdirTemp(memory(), "tideline-console-"); err != nil {
 		return s, err
 	}
 	s.cluster, err = cluster.Start(ctx, cluster.Options{
@@ -78,6 +78,15 @@ func begin(ctx context.Context, o options) (s *stage, err error) {
 		}
 	}
 	return s, errors.Join(s.operate(ctx), s.fill(ctx))
+}
+
+// memory is a folder whose files are in memory, if there is one: how long a shared disk takes differs from minute to minute.
+func memory() string {
+	const shared = "/dev/shm"
+	if found, err := os.Stat(shared); err == nil && found.IsDir() {
+		return shared
+	}
+	return ""
 }
 
 // operate starts the operator with the rights and the defaults of an installation, but without webhooks and a Lease.
@@ -147,7 +156,7 @@ func (s *stage) awaitOnly(ctx context.Context) error {
 }
 
 // people makes the readers: every other one may list all that the console shows, and the others what is in one namespace.
-func (s *stage) people(ctx context.Context) ([]*reader, error) {
+func (s *stage) people(ctx context.Context) ([]person, error) {
 	all := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: accounts}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "nodes"}, Rules: []rbacv1.PolicyRule{
@@ -170,14 +179,14 @@ func (s *stage) people(ctx context.Context) ([]*reader, error) {
 			return nil, err
 		}
 	}
-	readers := make([]*reader, len(names))
+	readers := make([]person, len(names))
 	for i, name := range names {
 		token, err := s.token(ctx, accounts, name)
 		if err != nil {
 			return nil, err
 		}
 		job := fmt.Sprintf("jobs/%s/standing-%03d", team(i), i%standing)
-		readers[i] = newReader(s.served, token, i, []string{"", "jobs", job, "merges"})
+		readers[i] = person{Address: s.served, Token: token, Number: i, Pages: []string{"", "jobs", job, "merges"}}
 	}
 	return readers, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -123,25 +124,25 @@ func play(ctx context.Context, o options) (rounds []round, err error) {
 		}
 		rounds = append(rounds, r)
 		_, _ = fmt.Fprintf(os.Stderr, "round %d of %d: half of the reconciles took up to %.2f ms without readers, %.2f ms with %d, "+
-			"who got %d pages\n", i+1, o.rounds, r.without.half(), r.with.half(), o.readers, len(r.with.opened))
+			"who got %d pages\n", i+1, o.rounds, r.without.half(), r.with.half(), o.readers, len(r.with.Opened))
 	}
 	return rounds, nil
 }
 
 // measure has the work of a minute done while people read.
-func (s *stage) measure(ctx context.Context, seed uint64, minute time.Duration, readers []*reader) (m minuteOf, err error) {
+func (s *stage) measure(ctx context.Context, seed uint64, minute time.Duration, readers []person) (m minuteOf, err error) {
 	before, err := s.scrape(ctx)
 	if err != nil {
 		return m, err
 	}
-	reading, stop := context.WithCancel(ctx)
-	defer stop()
-	got := make(chan seen, 1)
-	go func() { got <- readAll(reading, readers) }()
-	err = s.work(ctx, seed, minute)
-	stop()
-	m.seen = <-got
+	reading, err := gather(ctx, readers)
 	if err != nil {
+		return m, err
+	}
+	err = s.work(ctx, seed, minute)
+	got, unread := reading.disperse()
+	m.seen = got
+	if err := errors.Join(err, unread); err != nil {
 		return m, err
 	}
 	after, err := s.scrape(ctx)
