@@ -252,7 +252,7 @@ specs() {
 
 # integration runs the numbered scenarios.
 integration() {
-	specs integration 35m integration
+	specs integration 35m integration 6
 }
 
 # versions runs the scenarios of the main way on each pair of a Kubernetes and a Volcano that the local cluster can be made of.
