@@ -50,7 +50,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues,verbs=list;watch
+// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues,verbs=list;watch;create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 const (
@@ -253,6 +253,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	result := reconcile.Result{RequeueAfter: decision.RequeueAfter}
+	if decision.CreateQueue {
+		// The merges of the pool say meanwhile that it has none.
+		err = client.IgnoreAlreadyExists(r.client.Create(ctx, gang.NewPool(req.Name)))
+		if err != nil {
+			err = fmt.Errorf("create Queue %s: %w", req.Name, err)
+		}
+	}
 	for i := range decision.Jobs {
 		d := &decision.Jobs[i]
 		problem := r.apply(ctx, req.NamespacedName, d)

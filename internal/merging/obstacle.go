@@ -361,9 +361,12 @@ func (p *planner) whyClosed() *obstacle {
 		return &obstacle{reason: v1beta1.ReasonVolcanoMissing, short: "Volcano missing", message: fmt.Sprintf(
 			"The API server does not serve %s. Install Volcano; then the merge continues by itself.", o.VolcanoMissing)}
 	case o.QueueMissing:
+		mend := "Create it, or change spec.pool. Then the merge continues by itself."
+		if o.Pool == config.DefaultPool {
+			mend = "Tideline creates it, and the merge then continues by itself; if this lasts, the operator's log says why."
+		}
 		return &obstacle{reason: v1beta1.ReasonQueueNotFound, short: "no queue", message: fmt.Sprintf(
-			"The pool's Volcano Queue %q does not exist. Create it (config/pool has the Queue of the default pool), or change spec.pool. "+
-				"Then the merge continues by itself.", o.Pool)}
+			"The pool's Volcano Queue %q does not exist. %s", o.Pool, mend)}
 	case !p.isQueueOpen():
 		return &obstacle{reason: v1beta1.ReasonQueueClosed, short: "queue closed", message: fmt.Sprintf(
 			"The pool's Volcano Queue %q is not open (state %s). Open it, or change spec.pool.", o.Pool, o.QueueState)}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
+	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
@@ -33,6 +34,8 @@ import (
 // Decision is what to do about the merges of a pool. The decision about one job does not depend on carrying out another's.
 type Decision struct {
 	Jobs []JobDecision
+	// CreateQueue is true when merges wait for the Queue of the default pool, which nobody has created yet.
+	CreateQueue bool
 	// RequeueAfter is when time alone changes the decision; zero for never.
 	RequeueAfter time.Duration
 }
@@ -154,6 +157,8 @@ func Plan(o Observed, now time.Time) Decision {
 		t.d.Job, t.d.Status = t.job, *t.st
 		d.Jobs = append(d.Jobs, t.d)
 	}
+	// Not where the configuration has taken the pool away: its last merges do not need it for long.
+	d.CreateQueue = o.QueueMissing && o.Pool == config.DefaultPool && o.Config.Merges.AllowsPool(o.Pool) && len(p.merges) > 0
 	d.RequeueAfter = p.again
 	return d
 }

@@ -134,6 +134,14 @@ var _ = Describe("A stolen token of the operator", Ordered, func() {
 		Entry("delete a user's PodGroup", erase(func() client.Object {
 			return &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "of-a-user"}}
 		}), notOurs),
+		Entry("create a Queue of no profile", create(queue("new")), notOurs),
+		Entry("create a pool of merges that has more than others", create(func() client.Object {
+			return &schedulingv1beta1.Queue{
+				ObjectMeta: metav1.ObjectMeta{Name: "tideline-merge"},
+				Spec:       schedulingv1beta1.QueueSpec{Weight: 1000, Reclaimable: ptr.To(false)},
+			}
+		}), notOurs),
+		Entry("delete the pool of merges", erase(queue("tideline-merge")), notOurs),
 		Entry("close a Queue of no profile", patch(queue("default"), `{"spec":{"weight":7}}`), notOurs),
 		Entry("take a Queue over", patch(queue("default"), `{"metadata":{"labels":{"tideline.io/profile":"mine"}}}`), notOurs),
 		Entry("delete a training that runs", erase(func() client.Object { return s.Read("running") }),

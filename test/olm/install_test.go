@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -68,17 +69,17 @@ var _ = Describe("The bundle", Ordered, func() {
 		story.MakesRoom(in.NewScenario(GinkgoT(), "s3", 8))
 	})
 
-	It("is found by the doctor", func(ctx SpecContext) {
-		pools, err := testutil.Manifests(ctx, "pool/*.yaml")
-		Expect(err).NotTo(HaveOccurred(), "config/pool is read")
-		for _, pool := range pools {
-			Expect(in.Client.Create(ctx, pool)).To(Succeed(), "what a bundle cannot hold is applied by hand")
-		}
+	It("makes the pool of merges, which a bundle cannot hold, for the first of them", func(ctx SpecContext) {
+		s := in.NewScenario(GinkgoT(), "merges", 1)
+		s.Create(testutil.Merge("first").In(s.Namespace).Obj())
 		Eventually(func() (string, error) {
 			queue := gang.NewQueue()
-			err := in.Client.Get(ctx, client.ObjectKeyFromObject(pools[0]), queue)
+			err := in.Client.Get(ctx, client.ObjectKey{Name: config.DefaultPool}, queue)
 			return gang.QueueState(queue), err
 		}).Should(Equal(gang.QueueOpen), "the pool opens")
+	})
+
+	It("is found by the doctor", func(ctx SpecContext) {
 		said, code, err := in.Command(ctx, "doctor")
 		Expect(err).NotTo(HaveOccurred(), "the doctor runs")
 		Expect(code).To(BeZero(), "it finds nothing to do")

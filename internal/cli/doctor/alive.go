@@ -37,6 +37,14 @@ type Waiting struct {
 	Silence time.Duration
 }
 
+// pods says how many wait: "1 pod waits", "3 pods wait".
+func (w Waiting) pods() string {
+	if w.Pods == 1 {
+		return "1 pod waits"
+	}
+	return fmt.Sprintf("%d pods wait", w.Pods)
+}
+
 // schedulerLives judges whether Volcano's scheduler does its work, by its Deployment and by the pods that wait for it.
 func schedulerLives(f Facts) Finding {
 	do := fmt.Sprintf("See why: kubectl describe --namespace %s deployment,pods, and the log of its pod. Outside a Deployment, see "+
@@ -50,19 +58,19 @@ func schedulerLives(f Facts) Finding {
 		}
 	case w.Unjudged > 0 && w.Oldest > judgedWithin:
 		return Finding{
-			What: fmt.Sprintf("Volcano's scheduler does not act: %d pods wait for it, and it has said nothing about %d of them, the "+
-				"oldest created %s ago.", w.Pods, w.Unjudged, w.Oldest.Round(time.Second)), Do: do,
+			What: fmt.Sprintf("Volcano's scheduler does not act: %s for it, and it has said nothing about %d of them, the "+
+				"oldest created %s ago.", w.pods(), w.Unjudged, w.Oldest.Round(time.Second)), Do: do,
 		}
 	case w.Pods > 0 && w.Silence > saidWithin:
 		return Finding{
-			What: fmt.Sprintf("Volcano's scheduler does not act: %d pods wait for it, and it has judged none of them for %s.", w.Pods,
+			What: fmt.Sprintf("Volcano's scheduler does not act: %s for it, and it has judged none of them for %s.", w.pods(),
 				w.Silence.Round(time.Second)), Do: do,
 		}
 	case w.Pods > 0 && w.Unjudged == w.Pods:
-		return Finding{Level: Unknown, What: fmt.Sprintf("Whether Volcano's scheduler acts: %d pods wait for it, the oldest created "+
-			"%s ago, and it has judged none yet. Ask again in a minute.", w.Pods, w.Oldest.Round(time.Second))}
+		return Finding{Level: Unknown, What: fmt.Sprintf("Whether Volcano's scheduler acts: %s for it, the oldest created "+
+			"%s ago, and it has judged none yet. Ask again in a minute.", w.pods(), w.Oldest.Round(time.Second))}
 	case w.Pods > 0:
-		return Finding{Level: OK, What: fmt.Sprintf("Volcano's scheduler acts: %d pods wait, which it judged %s ago.", w.Pods,
+		return Finding{Level: OK, What: fmt.Sprintf("Volcano's scheduler acts: %s, and it last judged one %s ago.", w.pods(),
 			w.Silence.Round(time.Second))}
 	case f.Scheduler != nil:
 		return Finding{Level: OK, What: fmt.Sprintf("Volcano's scheduler runs (%d of %d replicas).", f.Scheduler.Ready,

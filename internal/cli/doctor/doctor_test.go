@@ -96,6 +96,30 @@ func TestPoolIsThatOfTheConfiguration(t *testing.T) {
 	g.Expect(gang.PoolManifest(pools[0])).To(MatchYAML(installed))
 }
 
+func TestDefaultPoolComesByItself(t *testing.T) {
+	f := healthy()
+	delete(f.Queues, "tideline-merge")
+	text, wrong := screen(t, f)
+	NewWithT(t).Expect(wrong).To(BeZero())
+	NewWithT(t).Expect(text).To(ContainSubstring(
+		"OK    There is no Queue tideline-merge yet, the pool of merges: the operator creates it with the first MergeJob.\n"))
+}
+
+func TestPoolThatOthersMustCreate(t *testing.T) {
+	g := NewWithT(t)
+	f := healthy()
+	cfg := config.DefaultConfiguration()
+	cfg.Merges.Pools = []string{"merge-gpu"}
+	var b strings.Builder
+	_, err := PrintFindings(&b, ExamineFacts(f, cfg))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(b.String()).To(ContainSubstring(
+		"WRONG There is no Queue merge-gpu, a pool of merges as configured (merges.pools).\n" +
+			"      -> Apply what follows (kubectl apply -f FILE), or take it out of merges.pools:\n" +
+			"---\napiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata:\n  name: merge-gpu\nspec:\n" +
+			"  reclaimable: false\n  weight: 1\n"))
+}
+
 func TestEachFindingSaysWhatToDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*Facts)
@@ -122,13 +146,6 @@ func TestEachFindingSaysWhatToDo(t *testing.T) {
 		"closed queue": {func(f *Facts) { f.Queues["team"] = "Closed" }, "1 of 3 Queues are not open: team (Closed)"},
 		"unseen queue": {func(f *Facts) { f.Queues["team"] = "" }, "team (state unknown)"},
 		"closed pool":  {func(f *Facts) { f.Queues["tideline-merge"] = "Closed" }, "not open: tideline-merge (Closed)"},
-		"no pool": {
-			func(f *Facts) { delete(f.Queues, "tideline-merge") },
-			"WRONG There is no Queue tideline-merge, a pool of merges as configured (merges.pools).\n" +
-				"      -> Apply what follows (kubectl apply -f FILE), or take it out of merges.pools:\n" +
-				"---\napiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata:\n  name: tideline-merge\nspec:\n" +
-				"  reclaimable: false\n  weight: 1\n",
-		},
 		"no class": {
 			func(f *Facts) { delete(f.Classes, "tideline-exploratory") },
 			"PriorityClasses of tier exploratory are not as configured: tideline-exploratory is missing.",
@@ -163,7 +180,7 @@ func TestEachFindingSaysWhatToDo(t *testing.T) {
 		},
 		"scheduler that went silent": {
 			func(f *Facts) { f.Waiting = Waiting{Pods: 1, Silence: 3 * time.Minute} },
-			"does not act: 1 pods wait for it, and it has judged none of them for 3m0s.",
+			"does not act: 1 pod waits for it, and it has judged none of them for 3m0s.",
 		},
 		"rights of a local setup": {
 			func(f *Facts) { f.Local, f.Operator, f.Leader, f.Denied = true, nil, "host_1", []string{"create pods"} },
@@ -237,7 +254,18 @@ func TestNoWebhooksAreNoFaultAndAreSaid(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(wrong).To(BeZero(), text)
 	g.Expect(text).To(And(ContainSubstring("WARN  Jobs get no owner, their owners and ServiceAccounts are not checked"),
-		HaveSuffix("\n1 of 13 checks found something that may be meant (WARN).\nThe cluster is set up for Tideline.\n")))
+		HaveSuffix("\n1 of 13 checks gave a warning (WARN): it may be as you want it.\nThe cluster is set up for Tideline.\n")))
+}
+
+// What could not be seen is not called set up.
+func TestAnUnknownIsNotSetUp(t *testing.T) {
+	f := healthy()
+	f.Scheduler, f.Waiting = nil, Waiting{}
+	text, wrong := screen(t, f)
+	g := NewWithT(t)
+	g.Expect(wrong).To(BeZero(), text)
+	g.Expect(text).To(HaveSuffix(
+		"\n1 of 13 checks could not be made (?).\nApart from that the cluster is set up for Tideline.\n"))
 }
 
 // An operator may run beside the cluster, as by `make run`, and without a Lease.

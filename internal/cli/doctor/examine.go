@@ -297,7 +297,10 @@ func pools(have map[string]string, names []string) []Finding {
 	}
 	var findings []Finding
 	for _, name := range names {
-		if _, found := have[name]; !found {
+		if _, found := have[name]; !found && name == config.DefaultPool {
+			findings = append(findings, Finding{Level: OK, What: fmt.Sprintf(
+				"There is no Queue %s yet, the pool of merges: the operator creates it with the first MergeJob.", name)})
+		} else if !found {
 			findings = append(findings, Finding{
 				What:     fmt.Sprintf("There is no Queue %s, a pool of merges as configured (merges.pools).", name),
 				Do:       "Apply what follows (kubectl apply -f FILE), or take it out of merges.pools:",
@@ -330,7 +333,7 @@ func permissions(f Facts) Finding {
 	case len(f.Denied) > 0:
 		return Finding{What: who + ", may not: " + strings.Join(f.Denied, ", ") + ".", Do: do, Run: run}
 	case f.Local:
-		return Finding{Level: OK, What: "You have every right that an operator needs which make run starts as you."}
+		return Finding{Level: OK, What: "You have every right that the operator needs when make run starts it as you."}
 	}
 	return Finding{Level: OK, What: "The operator's ServiceAccount has every right of its role."}
 }

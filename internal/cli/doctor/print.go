@@ -25,14 +25,17 @@ func PrintFindings(w io.Writer, findings []Finding) (wrong int, err error) {
 	}
 	b.WriteString("\n")
 	if n := count[Warn]; n > 0 {
-		fmt.Fprintf(&b, "%d of %d checks found something that may be meant (WARN).\n", n, len(findings))
+		fmt.Fprintf(&b, "%d of %d checks gave a warning (WARN): it may be as you want it.\n", n, len(findings))
 	}
 	if n := count[Unknown]; n > 0 {
 		fmt.Fprintf(&b, "%d of %d checks could not be made (?).\n", n, len(findings))
 	}
-	if n := count[Wrong]; n > 0 {
-		fmt.Fprintf(&b, "%d of %d checks found something to mend.\n", n, len(findings))
-	} else {
+	switch {
+	case count[Wrong] > 0:
+		fmt.Fprintf(&b, "%d of %d checks found something to mend.\n", count[Wrong], len(findings))
+	case count[Unknown] > 0:
+		b.WriteString("Apart from that the cluster is set up for Tideline.\n")
+	default:
 		b.WriteString("The cluster is set up for Tideline.\n")
 	}
 	_, err = io.WriteString(w, b.String())

@@ -36,7 +36,7 @@ func Command(connection *cli.Connection) *cobra.Command {
 	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what of the cluster is misconfigured, and how to mend it",
+		Short: "List what is misconfigured in the cluster, and how to mend it",
 		Long:  long,
 		Example: `  tideline doctor
   tideline doctor --context staging --config configuration.yaml`,

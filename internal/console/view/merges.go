@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // Merges is the line of merges of a pool.
@@ -42,7 +43,7 @@ type MergeRow struct {
 func NewMerges(m *Model, s *Sight, pool string, page int, now time.Time) Merges {
 	pools := map[string][]*v1beta1.MergeJob{}
 	for _, j := range m.Merges {
-		name := cmp.Or(j.Status.Pool, j.Spec.Pool, "tideline-merge")
+		name := cmp.Or(j.Status.Pool, j.Spec.Pool, config.DefaultPool)
 		pools[name] = append(pools[name], j)
 	}
 	names := slices.Sorted(maps.Keys(pools))

@@ -8,6 +8,9 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/serverurl"
 )
 
+// DefaultPool is the pool of MergeJobs that name none. The operator creates its Queue with the first of them.
+const DefaultPool = "tideline-merge"
+
 // Merges are what MergeJobs may name: users reach no other pool, and no other server through the operator.
 type Merges struct {
 	// Pools are the Volcano Queues that a MergeJob may name, one at least. Default: tideline-merge.
@@ -29,7 +32,7 @@ type Merges struct {
 // DefaultMerges returns what MergeJobs may name without configuration.
 func DefaultMerges() Merges {
 	return Merges{
-		Pools: []string{"tideline-merge"}, StrictPools: []string{}, Endpoints: []string{awsEndpoint},
+		Pools: []string{DefaultPool}, StrictPools: []string{}, Endpoints: []string{awsEndpoint},
 		WaitingIntervalSeconds: 600, RunningIntervalSeconds: 30,
 	}
 }

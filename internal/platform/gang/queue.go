@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -25,8 +26,15 @@ func QueueState(o client.Object) string {
 // QueueOpen is the state in which a Queue accepts gangs.
 const QueueOpen = string(schedulingv1beta1.QueueStateOpen)
 
-// PoolManifest is the YAML of a Queue for merges. It is not reclaimable: Volcano's plugin capacity would let other queues
-// reclaim from it at any time, because it has no share (deserved).
+// NewPool returns a Queue for merges as an object to create. It is not reclaimable: Volcano's plugin capacity would let other
+// queues reclaim from it at any time, because it has no share (deserved).
+func NewPool(name string) client.Object {
+	return &schedulingv1beta1.Queue{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: schedulingv1beta1.QueueSpec{Weight: 1, Reclaimable: ptr.To(false)},
+	}
+}
+
+// PoolManifest is the YAML of [NewPool].
 func PoolManifest(name string) string {
 	return "---\napiVersion: " + QueueKind.GroupVersion().String() + "\nkind: " + QueueKind.Kind +
 		"\nmetadata:\n  name: " + name + "\nspec:\n  reclaimable: false\n  weight: 1\n"

@@ -38,7 +38,7 @@ var _ = Describe("When an admin follows the doctor", Serial, func() {
 		Expect(err).NotTo(HaveOccurred(), "the doctor runs")
 		Expect(code).To(BeZero(), "nothing is left to mend:\n%s", said)
 		Expect(said).To(And(Not(ContainSubstring("WRONG")), Not(ContainSubstring("of another version")),
-			HaveSuffix("The cluster is set up for Tideline.\n")), "and it says so")
+			MatchRegexp(`[Tt]he cluster is set up for Tideline\.\n$`)), "and it says so")
 		Eventually(s.Fetch("a")).Should(WithTransform(schedulerConfigured, Equal("True/Configured")), "A sees it too")
 
 		s.Submit(s.Job("b").Starvation(0).Range(2, 2).CompletionGrace(time.Second))

@@ -275,7 +275,12 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{values{"configuration": values{"tiers": []any{values{"name": "a", "weight": 3}}}},
 			"additional properties 'weight' not allowed"},
 		{values{"image": values{"digest": "latest"}}, "does not match pattern"},
-		{switches("console"), "components.console needs components.monitoring"},
+		{switches("console"), "the console needs components.monitoring"},
+		{values{"configuration": values{"console": values{"enabled": true}}}, "the console needs components.monitoring"},
+		{values{
+			"components":    values{"console": true, "monitoring": true},
+			"configuration": values{"metrics": values{"secure": false}},
+		}, "the console is served beside metrics, by HTTPS"},
 		{switches("ha"), "components.ha needs the ledger in PostgreSQL"},
 		{values{"ledger": values{"claim": values{"existing": "mine"}, "postgres": values{"secretName": "s"}}}, "not both"},
 	} {
