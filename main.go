@@ -79,7 +79,7 @@ func main() {
 		approve.Command(connection), simulate.Command(connection), submit.Command(connection, time.Now), convert.Command(),
 		ledgercopy.Command(recorder.ReadLedger, recorder.OpenLedger), storage.Command(connection, crd.Names),
 		why.Sizing(connection, recorder.ReadLedger, time.Now), doctor.Command(connection), versionCommand())
-	os.Exit(cli.Execute(ctrl.SetupSignalHandler(), root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(cli.Execute(ctrl.SetupSignalHandler(), root, cli.ReadArguments(os.Args), os.Stdin, os.Stdout, os.Stderr))
 }
 
 // runCommand is `tideline run`: it runs the operator.
@@ -392,7 +392,7 @@ func setupReconcilers(
 		return nil, err
 	}
 	if cfg.Console.Enabled {
-		if err := console.Setup(mgr, cfg, s.claims, readLedger, now); err != nil {
+		if err := console.Setup(mgr, cfg, s.claims, readLedger, s.arbiter, now); err != nil {
 			return nil, fmt.Errorf("serve the console: %w", err)
 		}
 	}

@@ -112,7 +112,8 @@ func (s *Server) follow(w http.ResponseWriter, req *http.Request, at address) {
 		took = time.Since(from)
 		event, content := "page", mainOf(next)
 		switch sum := sha256.Sum256(content); {
-		case next.code == http.StatusServiceUnavailable, next.code == http.StatusOK && sum == last:
+		case next.code == http.StatusServiceUnavailable, next.code == http.StatusTooManyRequests,
+			next.code == http.StatusOK && sum == last:
 			event, content = "", nil // A line that says nothing shows whether the reader is still there.
 		case next.code != http.StatusOK:
 			event = "end"

@@ -145,10 +145,24 @@ func TestBrowserShowsTheClusterAsItIs(t *testing.T) {
 	g.Eventually(shown).Should(And(ContainSubstring("one/llama"), ContainSubstring("Pause")))
 	w.model.Store(world(job("one", "ctr", "no room")))
 	g.Eventually(shown).Should(And(ContainSubstring("one/ctr"), Not(ContainSubstring("one/llama"))))
+
+	var done bool
+	g.Expect(chromium.Ask(`getSelection().selectAllChildren(document.querySelector("main")), true`, &done)).To(Succeed())
+	w.model.Store(world(job("one", "ranker", "no room")))
+	g.Consistently(shown, "200ms").Should(ContainSubstring("one/ctr"), "what somebody marks stays")
+	g.Expect(chromium.Ask(`getSelection().removeAllRanges(), true`, &done)).To(Succeed())
+	g.Eventually(shown).Should(ContainSubstring("one/ranker"), "what came meanwhile is shown afterwards")
+	w.model.Store(world(job("one", "ctr", "no room")))
+	g.Eventually(shown).Should(ContainSubstring("one/ctr"))
+
 	var pressed bool
 	g.Expect(chromium.Ask(`document.querySelector("nav > button").click(), true`, &pressed)).To(Succeed())
 	g.Expect(shown()).To(ContainSubstring("Follow"))
 	g.Eventually(w.streams.count).Should(BeZero())
 	w.model.Store(world(job("one", "other", "no room")))
 	g.Consistently(shown, "200ms").Should(ContainSubstring("one/ctr"), "a page that is paused stays")
+	g.Expect(chromium.Ask(`document.querySelector("nav > button").click(), true`, &pressed)).To(Succeed())
+	g.Eventually(shown).Should(And(ContainSubstring("one/other"), ContainSubstring("Pause")))
+	w.bar()
+	g.Eventually(shown).Should(And(ContainSubstring("Follow"), Not(ContainSubstring("one/other"))), "it says why it ended")
 }

@@ -24,6 +24,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/capacity/outlook"
 	"github.com/tideline-io/tideline/internal/console/view"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -55,8 +56,10 @@ type Server struct {
 	guard  *guard
 	gather func(context.Context) (*view.Model, error)
 	past   pastOf
-	cfg    *config.Configuration
-	log    logr.Logger
+	// foretell answers what-if questions.
+	foretell foretell
+	cfg      *config.Configuration
+	log      logr.Logger
 	// now is the time by which pages say how long something lasts: that of the API server, as the times in statuses are.
 	now    func() time.Time
 	origin *http.CrossOriginProtection
@@ -70,10 +73,11 @@ type Server struct {
 type pastOf = func(context.Context, *v1beta1.ElasticTrainingJob, time.Time) *view.Past
 
 func newServer(
-	g *guard, gather func(context.Context) (*view.Model, error), past pastOf, cfg *config.Configuration, log logr.Logger,
+	g *guard, gather func(context.Context) (*view.Model, error), past pastOf, foretell foretell, cfg *config.Configuration,
+	log logr.Logger,
 ) *Server {
 	return &Server{
-		guard: g, gather: gather, past: past, cfg: cfg, log: log, now: time.Now,
+		guard: g, gather: gather, past: past, foretell: foretell, cfg: cfg, log: log, now: time.Now,
 		origin: http.NewCrossOriginProtection(), slots: make(chan struct{}, atOnce), streams: newStreams(), pace: pace,
 	}
 }
@@ -91,8 +95,11 @@ func checkServed(m config.Metrics) error {
 }
 
 // Setup has a manager's server of metrics serve the console. It fails if that server is off or has no TLS. The ledger is opened
-// when a page asks for it, if one is configured. now is the API server's clock.
-func Setup(mgr ctrl.Manager, cfg *config.Configuration, claims *claimcache.Reader, open OpenLedger, now func() time.Time) error {
+// when a page asks for it, if one is configured. f answers what-if questions. now is the API server's clock.
+func Setup(
+	mgr ctrl.Manager, cfg *config.Configuration, claims *claimcache.Reader, open OpenLedger, f outlook.Foreteller,
+	now func() time.Time,
+) error {
 	if err := checkServed(cfg.Metrics); err != nil {
 		return err
 	}
@@ -102,7 +109,7 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, claims *claimcache.Reade
 		open = nil
 	}
 	h := &historian{open: open, cfg: cfg, log: log}
-	s := newServer(&guard{api: mgr.GetClient()}, g.now, h.past, cfg, log)
+	s := newServer(newGuard(mgr.GetClient()), g.now, h.past, foretellBy(mgr.GetCache(), f), cfg, log)
 	s.now = now
 	if err := mgr.Add(s.streams); err != nil {
 		return err
@@ -145,6 +152,8 @@ type page struct {
 	Sight   *view.Sight
 	Problem string
 	Content any
+	// Still is true for a page that is not followed.
+	Still bool
 }
 
 // ServeHTTP serves one page.
@@ -172,7 +181,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			s.answer(w, http.StatusNotFound, "problem", page{Title: "No such page", Problem: "There is no page of this address."})
 			return
 		}
-		if isFollowed(req) {
+		if isFollowed(req) && a.section != whatIf {
 			s.follow(w, req, a)
 			return
 		}
@@ -203,6 +212,10 @@ func (s *Server) read(req *http.Request, at address) answerTo {
 	if errors.Is(err, errStranger) {
 		return answerTo{http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Problem: "The API server does not know this " +
 			"token, or it has ended."}}
+	}
+	if errors.Is(err, errCrowd) {
+		return answerTo{http.StatusTooManyRequests, "sign-in", page{Title: "Not now", Problem: "Too many sign in at once. Load the " +
+			"page again in a few seconds."}}
 	}
 	var may bool
 	if err == nil {
@@ -247,6 +260,9 @@ func (s *Server) make(ctx context.Context, at address, user *authenticationv1.Us
 	number := func(name string) int { n, _ := strconv.Atoi(query.Get(name)); return n }
 	p, now := page{Sight: sight}, s.now()
 	switch {
+	case at.section == whatIf:
+		p.Title, p.Still = "What if", true
+		p.Content, err = s.whatIf(ctx, user, query)
 	case at.section == "":
 		p.Title, p.Content = "The cluster now", view.NewCluster(m, sight, s.cfg, number("nodes"), now)
 	case at.section == "merges":
@@ -262,12 +278,15 @@ func (s *Server) make(ctx context.Context, at address, user *authenticationv1.Us
 			p.Title, p.Content = "Team "+at.name, view.NewTeam(of, m, sight, s.cfg, number("page"), now)
 		}
 	}
-	return p, nil
+	return p, err
 }
+
+// whatIf is the section of what-if questions.
+const whatIf = "what-if"
 
 // address is which page is asked for.
 type address struct {
-	// section is the part of the console: empty for the cluster, jobs, teams or merges.
+	// section is the part of the console: empty for the cluster, jobs, teams, merges or what-if.
 	section string
 	// namespace and name are of the object that a page is about; empty for lists.
 	namespace, name string
@@ -279,7 +298,7 @@ func addressOf(path string) (address, bool) {
 	a := address{section: parts[0]}
 	switch {
 	case len(parts) == 1:
-		return a, slices.Contains([]string{"", "jobs", "merges"}, a.section)
+		return a, slices.Contains([]string{"", "jobs", "merges", whatIf}, a.section)
 	case len(parts) == 2 && a.section == "teams":
 		a.name = parts[1]
 	case len(parts) == 3 && a.section == "jobs":

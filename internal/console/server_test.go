@@ -67,10 +67,14 @@ func serve(m *view.Model, may func(authorizationv1.SubjectAccessReviewSpec) bool
 	})
 	gather := func(context.Context) (*view.Model, error) { return m, nil }
 	past := (&historian{cfg: config.DefaultConfiguration(), log: logr.Discard()}).past
-	return newServer(&guard{api: api}, gather, past, config.DefaultConfiguration(), logr.Discard())
+	foretell := func(_ context.Context, job *v1beta1.ElasticTrainingJob) ([]string, error) {
+		return []string{fmt.Sprintf("%d in %s would start now.", job.Spec.MinReplicas, job.Namespace)}, nil
+	}
+	return newServer(newGuard(api), gather, past, foretell, config.DefaultConfiguration(), logr.Discard())
 }
 
 func everything(authorizationv1.SubjectAccessReviewSpec) bool { return true }
+func nothing(authorizationv1.SubjectAccessReviewSpec) bool    { return false }
 
 func get(s *Server, path, token string) *httptest.ResponseRecorder {
 	req := httptest.NewRequestWithContext(context.Background(), http.MethodGet, path, http.NoBody)
@@ -204,6 +208,7 @@ func addresses(name string) []string {
 	name = url.PathEscape(name)
 	return []string{
 		"/console/", "/console/jobs", "/console/merges?pool=" + name, "/console/teams/" + name, "/console/jobs/" + name + "/" + name,
+		"/console/what-if?workers=2&namespace=" + name,
 	}
 }
 
@@ -242,7 +247,7 @@ func TestConsoleNeedsTheRightToReviewTokens(t *testing.T) {
 			},
 		})
 		s := serve(world(), everything)
-		s.guard = &guard{api: api}
+		s.guard = newGuard(api)
 		if may {
 			g.Expect(s.guard.checkRights(t.Context())).To(Succeed())
 			continue
@@ -327,10 +332,19 @@ func TestPagesInABrowser(t *testing.T) {
 		return pastOfTwo(time.Now().Add(-time.Hour))
 	}
 	long := strings.Repeat("long-name-", 20)
-	for i, path := range append(addresses(long), "/console/jobs/two/llama") {
-		content := strings.Replace(get(s, path, "good").Body.String(), `<link rel="stylesheet" href="/console/page.css">`,
+	shown := map[string]string{
+		"sign-in":  get(s, "/console/", "").Body.String(),
+		"no page":  get(s, "/console/"+long, "good").Body.String(),
+		"no right": get(serve(m, nothing), "/console/", "good").Body.String(),
+		"wrong":    get(s, "/console/what-if?namespace="+long, "good").Body.String(),
+	}
+	for _, path := range append(addresses(long), "/console/jobs/two/llama", fmt.Sprintf(asked, "two")) {
+		shown[path] = get(s, path, "good").Body.String()
+	}
+	for path, content := range shown {
+		content = strings.Replace(content, `<link rel="stylesheet" href="/console/page.css">`,
 			"<style>"+style+"</style>", 1)
-		file := filepath.Join(t.TempDir(), fmt.Sprintf("page-%d.html", i))
+		file := filepath.Join(t.TempDir(), "page.html")
 		NewWithT(t).Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
 		for _, width := range []int{360, 1440} {
 			for _, scheme := range []string{"light", "dark"} {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/capacity/outlook"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/deviceclaim"
@@ -130,7 +131,7 @@ type judge func(by Creation, rules Rules) Decision
 
 type profile = v1beta1.ResourceQuotaProfile
 
-func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimcache.Reader, f Foreteller) *validator {
+func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimcache.Reader, f outlook.Foreteller) *validator {
 	v := &validator{client: c, config: cfg, claims: claims, of: forTraining, read: func(req admission.Request) (judge, error) {
 		before, job, err := decodeBoth[v1beta1.ElasticTrainingJob](req)
 		switch {
@@ -154,7 +155,7 @@ func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimca
 			if err != nil {
 				return nil // It was read before.
 			}
-			return simulate(ctx, f, job, queue)
+			return outlook.TellStart(ctx, f, job, queue)
 		}
 	}
 	return v

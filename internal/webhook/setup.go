@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/capacity/outlook"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
@@ -73,7 +74,7 @@ func CachedObjects(namespace string) map[client.Object]cache.ByObject {
 // serves webhooks and maintains the certificates, whether it leads or not. Dry runs are told what f foretells; nil for nothing.
 // now is the API server's clock, by which approvals are dated.
 func Setup(
-	mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader, f Foreteller,
+	mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader, f outlook.Foreteller,
 	now func() time.Time,
 ) error {
 	host, port, err := config.SplitAddress(cfg.Webhooks.BindAddress)
@@ -116,7 +117,7 @@ func separateReviews(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }
 
 // webhookHandlers are the handlers of all webhooks by path.
 func webhookHandlers(
-	c client.Client, cfg *config.Configuration, claims *claimcache.Reader, f Foreteller, now func() time.Time, g *gate,
+	c client.Client, cfg *config.Configuration, claims *claimcache.Reader, f outlook.Foreteller, now func() time.Time, g *gate,
 ) map[string]http.Handler {
 	created, changed := reflect.TypeFor[newJob](), reflect.TypeFor[Approvable]()
 	a := &approver{client: c, config: cfg, now: now}

@@ -1,4 +1,5 @@
-package webhook
+// Package outlook says in words when a training that does not exist yet would start.
+package outlook
 
 import (
 	"context"
@@ -18,8 +19,9 @@ type Foreteller interface {
 	ForetellStart(ctx context.Context, job *v1beta1.ElasticTrainingJob, queue string) (*arbiter.Outlook, error)
 }
 
-// simulate is what the user of a dry run is told of a training that may be created: when it would start.
-func simulate(ctx context.Context, f Foreteller, job *v1beta1.ElasticTrainingJob, queue string) []string {
+// TellStart says when a training that may be created would start in a queue, or why that is not known. It names no other job:
+// whoever asks may see less than the operator.
+func TellStart(ctx context.Context, f Foreteller, job *v1beta1.ElasticTrainingJob, queue string) []string {
 	switch outlook, err := f.ForetellStart(ctx, job, queue); {
 	case errors.Is(err, arbiter.ErrNotJudging):
 		return []string{"When this job would start is not known: the replica of the operator that answered does not lead, or has " +
@@ -36,8 +38,7 @@ func simulate(ctx context.Context, f Foreteller, job *v1beta1.ElasticTrainingJob
 // fewFutures have no twentieth to leave out at either end.
 const fewFutures = 20
 
-// sayOutlook says when a training would start, at whose expense, and what that is from. It names no other job: the user may see
-// less than the operator.
+// sayOutlook says when a training would start, at whose expense, and what that is from.
 func sayOutlook(o *arbiter.Outlook) []string {
 	workers := text.FormatCount(o.Gang.Workers, "core worker")
 	switch {

@@ -23,6 +23,8 @@ const (
 	JobsOnPage, NodesOnPage, mostWaiting, mostProfiles = 100, 60, 20, 200
 	// mostSquares is how many accelerators of a node are drawn.
 	mostSquares = 64
+	// squaresInRow fit beside each other on the narrowest screen; squareSize is what one takes, in pixels.
+	squaresInRow, squareSize = 16, 14
 	// colours is how many the page's style has for jobs.
 	colours = 8
 )
@@ -71,13 +73,15 @@ type NodeRow struct {
 	Out          bool
 	// Squares are its accelerators, each by the class of its colour: cN for a job, other, or free.
 	Squares []Square
+	// Height is that of the picture, in pixels.
+	Height int
 	// Words say the same as the picture.
 	Words string
 }
 
 // Square is one accelerator of a picture.
 type Square struct {
-	X     int
+	X, Y  int
 	Class string
 }
 
@@ -267,7 +271,9 @@ func drawNode(n *Node, s *Sight) NodeRow {
 // fill adds squares for so many thousandths; what is less than half of one has none.
 func (r *NodeRow) fill(thousandths int64, class string) {
 	for n := (thousandths + 500) / 1000; n > 0 && len(r.Squares) < mostSquares; n-- {
-		r.Squares = append(r.Squares, Square{X: len(r.Squares) * 14, Class: class})
+		x, y := len(r.Squares)%squaresInRow, len(r.Squares)/squaresInRow
+		r.Squares = append(r.Squares, Square{X: x * squareSize, Y: y * squareSize, Class: class})
+		r.Height = (y + 1) * squareSize
 	}
 }
 

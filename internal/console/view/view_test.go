@@ -69,6 +69,12 @@ func TestNodesAreDrawnWithWords(t *testing.T) {
 	row := drawNode(n, &Sight{Jobs: map[string]bool{"mine": true}, Merges: map[string]bool{"mine": true}})
 	g.Expect(row.Words).To(Equal("mine/bert 1.5, others 1.5, 1 of 4 free"))
 	g.Expect(len(row.Squares)).To(BeNumerically("<=", 5))
+	g.Expect(row.Height).To(Equal(14))
+
+	row = drawNode(&Node{Name: "large", Total: 20_000}, &Sight{})
+	g.Expect(row.Squares).To(HaveLen(20))
+	g.Expect(row.Squares[16]).To(Equal(Square{X: 0, Y: 14, Class: "free"}), "no screen is too narrow for 16 beside each other")
+	g.Expect(row.Height).To(Equal(28))
 }
 
 func TestMergesAreInTheirLine(t *testing.T) {
