@@ -58,6 +58,26 @@ func (v version) render(ctx context.Context, components ...string) installation 
 	kustomize := strings.TrimSpace(string(output(ctx, nil, nil, filepath.Join(thisRoot, "test", "tools", "build.sh"), "kustomize")))
 	objects, err := testutil.ParseObjects(output(ctx, nil, nil, kustomize, "build", own))
 	Expect(err).NotTo(HaveOccurred(), "kustomize makes YAML")
+	return v.installation(objects)
+}
+
+// renderChart returns what Helm makes of a version's chart, and the namespace, which Helm creates.
+func (v version) renderChart(ctx context.Context) installation {
+	GinkgoHelper()
+	text := output(ctx, nil, nil, "go", "-C", filepath.Join(v.Root, "test", "tools", "chart"), "run", ".",
+		"-repository=../../..", "-render="+testutil.OperatorNamespace)
+	objects, err := testutil.ParseObjects(text)
+	Expect(err).NotTo(HaveOccurred(), "Helm makes YAML")
+	home := &unstructured.Unstructured{}
+	home.SetAPIVersion("v1")
+	home.SetKind("Namespace")
+	home.SetName(testutil.OperatorNamespace)
+	return v.installation(append([]*unstructured.Unstructured{home}, objects...))
+}
+
+// installation is what objects install.
+func (v version) installation(objects []*unstructured.Unstructured) installation {
+	GinkgoHelper()
 	args := arguments(objects)
 	former := args[0] != "run"
 	if !former {

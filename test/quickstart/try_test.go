@@ -1,6 +1,7 @@
 package quickstart
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,14 @@ var _ = Describe("Somebody with a clone and no cluster", func() {
 		blocks := markdown.In("sh", markdown.Blocks(chapter))
 		Expect(blocks).To(HaveLen(2), "README.md has a block for each of two terminals")
 		Expect(chapter).To(ContainSubstring("`make cluster-down`"), "README.md says how to end the cluster")
+		asked := map[string]bool{}
+		for _, block := range blocks {
+			for line := range strings.Lines(block.Text) {
+				asked[strings.TrimSpace(line)] = true
+			}
+		}
+		Expect(len(asked)).To(BeNumerically("<=", 4), "commands from nothing to a first job")
+		began := time.Now()
 		DeferCleanup(func(ctx SpecContext) {
 			out, err := u.run(ctx, "make cluster-down", "")
 			Expect(err).NotTo(HaveOccurred(), "the cluster ends: %s", out)
@@ -60,6 +69,8 @@ var _ = Describe("Somebody with a clone and no cluster", func() {
 				}).Should(MatchRegexp(like(shown)), "`%s` prints\n%s", command, shown)
 			}
 		}
+		AddReportEntry(fmt.Sprintf("figures: from nothing to a first job that trains: %d commands, %s", len(asked),
+			time.Since(began).Round(time.Second)))
 	})
 })
 

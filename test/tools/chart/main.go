@@ -1,9 +1,10 @@
 // Command chart makes the generated files of the Helm chart in config/chart, so that the chart installs what kustomize does.
 //
-//	chart [-repository=FOLDER]
+//	chart [-repository=FOLDER] [-render=NAMESPACE]
 //
 // It builds config/default alone and with each of config/components, and turns what it gets into templates: what a component adds
-// or changes stands under the value that turns it on. The same manifests make the same files.
+// or changes stands under the value that turns it on. The same manifests make the same files. With -render it makes no files, and
+// prints what Helm would install in a namespace.
 package main
 
 import (
@@ -21,8 +22,17 @@ import (
 
 func main() {
 	repository := flag.String("repository", ".", "folder of the repository")
+	namespace := flag.String("render", "", "print what Helm makes of the chart for this `namespace`")
 	flag.Parse()
-	if err := run(*repository); err != nil {
+	err := error(nil)
+	if *namespace != "" {
+		var text string
+		text, err = render(*repository, *namespace)
+		fmt.Print(text)
+	} else {
+		err = run(*repository)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "chart:", err)
 		os.Exit(1)
 	}
