@@ -190,11 +190,15 @@ def _literal(value):
 
 def _read(path):
     try:
-        content = path.read_bytes()
+        if path.exists() and not path.is_file():  # Reading a device or a pipe might not end.
+            raise TidelineError(f"script {path}: it is no file")
+        with path.open("rb") as script:
+            content = script.read(LARGEST_SCRIPT + 1)
+            size = max(len(content), path.stat().st_size)
     except OSError as e:
         raise TidelineError(f"script {path}: {e.strerror}") from e
-    if not 0 < len(content) <= LARGEST_SCRIPT:
-        raise TidelineError(f"script {path}: it has {len(content)} bytes, and may have 1 to {LARGEST_SCRIPT}. "
+    if not 0 < size <= LARGEST_SCRIPT:
+        raise TidelineError(f"script {path}: it has {size} bytes, and may have 1 to {LARGEST_SCRIPT}. "
                             "Put it, or what it carries, into the image")
     try:
         return content.decode()
