@@ -108,7 +108,7 @@ endef
 help: ## Show this list.
 	@awk 'BEGIN { FS = ":.*## "; print "Usage: make TARGET [VARIABLE=value]" }
 		/^##@ / { printf "\n%s\n", substr($$0, 5) }
-		/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
 ##@ Development
 
@@ -235,7 +235,7 @@ sbom: build ## Write bin/tideline.cdx.json, a software bill of materials (Cyclon
 
 .PHONY: test
 test: ## Run unit tests, and scenarios and faults on a real API server and Volcano; with -race.
-	@exec test/run.sh unit project chart cluster+report+faults integration+profile+merge
+	@exec test/run.sh unit project chart cluster+faults integration+profile+merge,report
 
 .PHONY: test-long
 test-long: ## Run what waits or tries too much for make test: long specs, Volcano as shipped, shared GPUs, HyperNodes, pages of trainings, order and sizing, the model of capacity beside Volcano, unit tests with new seeds and in random order, both of Volcano's pairs of actions, notebooks with Kubeflow's controller, a crash at every write.

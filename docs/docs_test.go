@@ -227,12 +227,18 @@ func testNames(t *testing.T) map[string]bool {
 	return names
 }
 
-func TestDecisionsAreListed(t *testing.T) {
-	index := read(t, "docs/decisions/README.md")
+func TestPagesAreListed(t *testing.T) {
 	for _, page := range pages(t) {
-		if name := filepath.Base(page); filepath.Base(filepath.Dir(page)) == "decisions" && name != "README.md" &&
-			!strings.Contains(index, "("+name+")") {
-			t.Errorf("docs/decisions/README.md does not list %s", name)
+		folder := "docs"
+		if filepath.Dir(page) == "docs/decisions" {
+			folder = filepath.Dir(page)
+		}
+		name, err := filepath.Rel(folder, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(page, folder+"/") && name != "README.md" && !strings.Contains(read(t, folder+"/README.md"), "("+name+")") {
+			t.Errorf("%s/README.md does not list %s", folder, name)
 		}
 	}
 }

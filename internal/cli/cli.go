@@ -129,6 +129,17 @@ func asPlugin(root *cobra.Command) {
 	}
 }
 
+// completer is the name by which kubectl starts a program that completes the words of this plugin.
+const completer = "kubectl_complete-tideline"
+
+// ReadArguments returns those of a command line. Started as kubectl_complete-tideline the program completes words.
+func ReadArguments(line []string) []string {
+	if filepath.Base(line[0]) == completer {
+		return slices.Concat([]string{cobra.ShellCompRequestCmd}, line[1:])
+	}
+	return line[1:]
+}
+
 // addCompletion adds the command that prints scripts for shells, once it is known where it prints.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
@@ -148,9 +159,8 @@ func addCompletion(root *cobra.Command) {
 	}
 	completion.Long += `
 
-kubectl completes the words of a plugin by a program kubectl_complete-tideline on PATH, which is to say:
-  #!/bin/sh
-  kubectl tideline __complete "$@"
+kubectl completes the words of a plugin by a program on PATH, which is this one by another name:
+  ln -s "$(command -v kubectl-tideline)" ~/.local/bin/` + completer + `
 `
 }
 

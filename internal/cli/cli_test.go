@@ -133,4 +133,6 @@ func TestCompletion(t *testing.T) {
 		lines := strings.Split(strings.TrimSuffix(said, "\n"), "\n")
 		g.Expect(lines[:len(lines)-1]).To(HaveExactElements(c.offers), "%v", c.args)
 	}
+	g.Expect(ReadArguments([]string{"/bin/kubectl_complete-tideline", "find", ""})).To(Equal([]string{"__complete", "find", ""}))
+	g.Expect(ReadArguments([]string{"/bin/kubectl-tideline", "find", ""})).To(Equal([]string{"find", ""}))
 }

@@ -26,7 +26,8 @@ import (
 const submitsByPython = `
 import os, sys, tideline
 api = tideline.Kubectl(sys.argv[3:]) if sys.argv[3:] else tideline.InCluster(os.environ["ACCOUNT"])
-job = tideline.Job(sys.argv[1], image="registry.example/a:1", script="train.py", workers=(1, 2), tier=sys.argv[2])
+script = os.environ.get("SCRIPT", "train.py")
+job = tideline.Job(sys.argv[1], image="registry.example/a:1", script=script, workers=(1, 2), tier=sys.argv[2])
 try:
     run = tideline.submit(job, namespace=os.environ.get("NAMESPACE"), api=api)
     print("submitted", flush=True)
@@ -76,6 +77,12 @@ func submitByPython(scenario func(name string, gpus ...int64) *testutil.Scenario
 		refused := python(user, "a", "unheard-of", program, "--as="+engineer)
 		Expect(refused.Complained).To(And(HavePrefix("Refused: "), ContainSubstring("unheard-of")), "the webhook's words")
 		Expect(carried("a")()).To(Satisfy(apierrors.IsNotFound), "nothing is created")
+		write("large.py", "")
+		Expect(os.Truncate(filepath.Join(folder, "large.py"), 1<<40)).To(Succeed())
+		Expect(os.Symlink("/dev/zero", filepath.Join(folder, "endless.py"))).To(Succeed())
+		for script, why := range map[string]string{"large.py": "it has 1099511627776 bytes", "endless.py": "it is no file"} {
+			Expect(python(append(user, "SCRIPT="+script), "a", "", program).Complained).To(ContainSubstring(why), script)
+		}
 		ends := make(chan result, 1)
 		start := func(env []string, arguments ...string) {
 			go func() {

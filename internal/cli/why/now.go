@@ -165,8 +165,8 @@ func (p *present) profileNotes() []string {
 		return nil
 	}
 	st := &p.profile.Status
-	said := fmt.Sprintf("Profile %s: accelerators used/share/limit %s; %d jobs run, %d wait, %d await approval.", p.profile.Name,
-		cmp.Or(st.Accelerators, "-"), st.Running, st.Waiting, st.AwaitingApproval)
+	said := fmt.Sprintf("Profile %s: accelerators used/share/limit %s; jobs: %d running, %d waiting, %d awaiting approval.",
+		p.profile.Name, cmp.Or(st.Accelerators, "-"), st.Running, st.Waiting, st.AwaitingApproval)
 	all := []string{said}
 	owner := p.owner()
 	if owner == "" {

@@ -133,7 +133,8 @@ What to do:
   Nothing: it starts by itself when its turn comes.
 
 To know as well:
-  Profile team: accelerators used/share/limit 6/8/-; 1 jobs run, 2 wait, 0 await approval.
+  Profile team: accelerators used/share/limit 6/8/-; jobs: 1 running, 2 waiting, 0 awaiting
+  approval.
   bob holds 6 accelerators there.
   bob has used 9 of 8 accelerator hours of the last 1h0m0s.
   You may not read x.

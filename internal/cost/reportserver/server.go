@@ -96,7 +96,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		s.log.Error(err, "Cannot serve a report", "report", asked.name)
 		http.Error(w, "the ledger cannot be read: the operator's log says why", http.StatusServiceUnavailable)
 	case !there && asked.leader != "":
-		http.Error(w, "there is no such report, or that user led nobody in its directory when it was made", http.StatusNotFound)
+		http.Error(w, "there is no such report, or that user led no one in its directory when it was made", http.StatusNotFound)
 	case !there:
 		http.Error(w, "there is no such report, or it is not kept in that form (spec.formats)", http.StatusNotFound)
 	default:

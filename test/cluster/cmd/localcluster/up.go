@@ -65,6 +65,10 @@ func up(ctx context.Context, args []string) error {
 		_ = supervisor.Wait()
 		return cmp.Or(context.Cause(ctx), errReported)
 	}
+	end := "make cluster-down"
+	if o.Kubeconfig != cluster.DefaultKubeconfig() {
+		end += " CLUSTER_KUBECONFIG=" + o.Kubeconfig
+	}
 	fmt.Printf(`The cluster is ready. To use it:
 
   export KUBECONFIG=%[1]s
@@ -72,8 +76,8 @@ func up(ctx context.Context, args []string) error {
 
 The logs of its processes are in %[3]s. To end it:
 
-  go run ./test/cluster/cmd/localcluster down -kubeconfig %[1]s
-`, o.Kubeconfig, kubectl, logs)
+  %[4]s
+`, o.Kubeconfig, kubectl, logs, end)
 	if o.objectStore {
 		fmt.Printf("\nThe object store runs as well: its address and its keys are in %s.\n", filepath.Join(logs, objectStoreKeys))
 	}
