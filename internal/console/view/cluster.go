@@ -272,7 +272,7 @@ func drawNode(n *Node, s *Sight) NodeRow {
 func (r *NodeRow) fill(thousandths int64, class string) {
 	for n := (thousandths + 500) / 1000; n > 0 && len(r.Squares) < mostSquares; n-- {
 		x, y := len(r.Squares)%squaresInRow, len(r.Squares)/squaresInRow
-		r.Squares = append(r.Squares, Square{X: x * squareSize, Y: y * squareSize, Class: class})
+		r.Squares = append(r.Squares, Square{X: x * squareSize, Y: y*squareSize + 1, Class: class})
 		r.Height = (y + 1) * squareSize
 	}
 }

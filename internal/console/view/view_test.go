@@ -73,7 +73,7 @@ func TestNodesAreDrawnWithWords(t *testing.T) {
 
 	row = drawNode(&Node{Name: "large", Total: 20_000}, &Sight{})
 	g.Expect(row.Squares).To(HaveLen(20))
-	g.Expect(row.Squares[16]).To(Equal(Square{X: 0, Y: 14, Class: "free"}), "no screen is too narrow for 16 beside each other")
+	g.Expect(row.Squares[16]).To(Equal(Square{X: 0, Y: 15, Class: "free"}), "no screen is too narrow for 16 beside each other")
 	g.Expect(row.Height).To(Equal(28))
 }
 
