@@ -48,12 +48,17 @@ func applyAll(ctx context.Context, u *user) {
 	Expect(err).NotTo(HaveOccurred(), "the pages are listed")
 	applied := 0
 	for _, page := range pages {
-		configuration := ""
+		configuration, profile := "", ""
 		for _, block := range markdown.In("yaml", markdown.Blocks(u.read(page))) {
 			where := fmt.Sprintf("%s:%d", page, block.Line)
 			applied++
 			switch {
+			case block.Note == "fragment of spec" && strings.Contains("\n"+block.Text, "\n  dataSets:\n"):
+				applyInTeam(ctx, u, where, profile, completedSpec(u, block.Text))
 			case block.Note != "":
+				if block.Note == "fragment of profile" {
+					profile = completedProfile(block.Text)
+				}
 				applyFragment(ctx, u, where, block)
 			case strings.Contains(block.Text, "kind: "+config.Kind+"\n"):
 				_, err := config.Load(where, []byte(block.Text))
@@ -98,6 +103,38 @@ func applyKustomization(ctx context.Context, u *user, where, text, configuration
 // become.
 var anyClaim = regexp.MustCompile(`(?m)(^kind: PersistentVolumeClaim\nmetadata:\n(?:  .*\n)*?  name: ).*$`)
 
+// completedSpec is the smallest sample with a fragment of its spec.
+func completedSpec(u *user, fragment string) string {
+	GinkgoHelper()
+	const spec = "\nspec:\n"
+	sample := u.read("config/samples/smallest.yaml")
+	Expect(sample).To(ContainSubstring(spec), "the sample has a spec")
+	if template := "\n  template:\n"; strings.Contains("\n"+fragment, template) {
+		sample, _, _ = strings.Cut(sample, template)
+	}
+	return strings.Replace(sample, spec, spec+fragment, 1)
+}
+
+// team is a profile, and the namespace that belongs to it.
+const team = "shown"
+
+// completedProfile is a profile with a fragment of its spec.
+func completedProfile(fragment string) string {
+	return "apiVersion: tideline.io/v1beta1\nkind: ResourceQuotaProfile\nmetadata: {name: " + team + "}\nspec:\n" +
+		"  namespaceSelector: {matchLabels: {team: " + team + "}}\n" + fragment
+}
+
+// applyInTeam gives a job to the API server that names what the profile of its page has.
+func applyInTeam(ctx context.Context, u *user, where, profile, job string) {
+	GinkgoHelper()
+	u.do(ctx, where, "kubectl create namespace "+team+" && kubectl label namespace "+team+" team="+team)
+	defer u.do(ctx, where, "kubectl delete namespace/"+team+" resourcequotaprofile/"+team)
+	out, err := u.run(ctx, "kubectl apply -f -", profile)
+	Expect(err).NotTo(HaveOccurred(), "%s: its page has the profile: %s", where, out)
+	Eventually(func() (string, error) { return u.run(ctx, dryRun+"--namespace="+team+" -f -", job) }).Should(
+		ContainSubstring("(server dry run)"), "%s is applied, once the webhooks know the profile:\n%s", where, job)
+}
+
 // applyFragment completes a fragment: one of a job's spec by the smallest sample, without the sample's template where it has one,
 // one of a merge's or a profile's by what it must have, one of the operator's configuration by its head, one of Volcano's by the
 // shipped one. What stands in ConfigMaps for reports is read as the operator does.
@@ -105,16 +142,9 @@ func applyFragment(ctx context.Context, u *user, where string, block markdown.Bl
 	GinkgoHelper()
 	switch block.Note {
 	case "fragment of spec":
-		const spec = "\nspec:\n"
-		sample := u.read("config/samples/smallest.yaml")
-		Expect(sample).To(ContainSubstring(spec), "the sample has a spec")
-		if template := "\n  template:\n"; strings.Contains("\n"+block.Text, template) {
-			sample, _, _ = strings.Cut(sample, template)
-		}
-		applyText(ctx, u, where, strings.Replace(sample, spec, spec+block.Text, 1))
+		applyText(ctx, u, where, completedSpec(u, block.Text))
 	case "fragment of profile":
-		applyText(ctx, u, where, "apiVersion: tideline.io/v1beta1\nkind: ResourceQuotaProfile\nmetadata: {name: shown}\nspec:\n"+
-			"  namespaceSelector: {matchLabels: {team: shown}}\n"+block.Text)
+		applyText(ctx, u, where, completedProfile(block.Text))
 	case "fragment of merge":
 		text := "apiVersion: tideline.io/v1beta1\nkind: MergeJob\nmetadata: {name: shown}\nspec:\n" +
 			"  template: {spec: {containers: [{name: merge, image: merge}]}}\n" + block.Text
