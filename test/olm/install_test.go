@@ -71,7 +71,9 @@ var _ = Describe("The bundle", Ordered, func() {
 
 	It("makes the pool of merges, which a bundle cannot hold, for the first of them", func(ctx SpecContext) {
 		s := in.NewScenario(GinkgoT(), "merges", 1)
-		s.Create(testutil.Merge("first").In(s.Namespace).Obj())
+		s.Create(testutil.Merge("first").In(s.Namespace).Store(v1beta1.ModelStore{
+			Type: v1beta1.StoreS3, S3: &v1beta1.S3Store{Bucket: "models", CredentialsRef: v1beta1.ObjectRef{Name: "model-store"}},
+		}).Obj())
 		Eventually(func() (string, error) {
 			queue := gang.NewQueue()
 			err := in.Client.Get(ctx, client.ObjectKey{Name: config.DefaultPool}, queue)

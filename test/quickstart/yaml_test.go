@@ -103,16 +103,32 @@ func applyKustomization(ctx context.Context, u *user, where, text, configuration
 // become.
 var anyClaim = regexp.MustCompile(`(?m)(^kind: PersistentVolumeClaim\nmetadata:\n(?:  .*\n)*?  name: ).*$`)
 
-// completedSpec is the smallest sample with a fragment of its spec.
+// fieldOfSpec begins a field of a spec, which ends where the next one begins.
+var fieldOfSpec = regexp.MustCompile(`(?m)^  (\w+):`)
+
+// completedSpec is the smallest sample with a fragment of its spec, in place of what the sample has of it.
 func completedSpec(u *user, fragment string) string {
 	GinkgoHelper()
 	const spec = "\nspec:\n"
-	sample := u.read("config/samples/smallest.yaml")
-	Expect(sample).To(ContainSubstring(spec), "the sample has a spec")
-	if template := "\n  template:\n"; strings.Contains("\n"+fragment, template) {
-		sample, _, _ = strings.Cut(sample, template)
+	head, fields, found := strings.Cut(u.read("config/samples/smallest.yaml"), spec)
+	Expect(found).To(BeTrue(), "the sample has a spec")
+	shown := map[string]bool{}
+	for _, name := range fieldOfSpec.FindAllStringSubmatch(fragment, -1) {
+		shown[name[1]] = true
 	}
-	return strings.Replace(sample, spec, spec+fragment, 1)
+	whole := strings.Builder{}
+	whole.WriteString(head + spec + fragment)
+	begins := fieldOfSpec.FindAllStringSubmatchIndex(fields, -1)
+	for i, at := range begins {
+		end := len(fields)
+		if i+1 < len(begins) {
+			end = begins[i+1][0]
+		}
+		if !shown[fields[at[2]:at[3]]] {
+			whole.WriteString(fields[at[0]:end])
+		}
+	}
+	return whole.String()
 }
 
 // team is a profile, and the namespace that belongs to it.
