@@ -23,13 +23,13 @@ const (
 	answersKept, answersLast = 20_000, 30 * time.Second
 	// asksAPage is how many namespaces one page asks about at most; the next page asks about more.
 	asksAPage = 200
-	// strangersASecond and strangersAtOnce bound how many tokens the API server is asked about that it did not know within
-	// friendsLast: anybody may send any.
-	strangersASecond, strangersAtOnce, friendsLast = 20, 200, 12 * time.Hour
+	// reviewsASecond and reviewsAtOnce bound how many tokens the API server is asked about that it did not know within
+	// knownFor: anybody may send any.
+	reviewsASecond, reviewsAtOnce, knownFor = 20, 200, 12 * time.Hour
 )
 
-// errCrowd is for a token that the API server was not asked about, because too many came.
-var errCrowd = errors.New("too many sign in at once")
+// errTooMany is for a token that the API server was not asked about, because too many came.
+var errTooMany = errors.New("too many sign in at once")
 
 // errStranger is for a token that the API server does not know.
 var errStranger = errors.New("the API server does not know this token, or it has ended")
@@ -37,17 +37,17 @@ var errStranger = errors.New("the API server does not know this token, or it has
 // guard asks the API server who a reader is and what the reader may list, and remembers the answers for a short time.
 type guard struct {
 	api client.Client
-	// strangers bounds how often the API server is asked whose a token is.
-	strangers flowcontrol.PassiveRateLimiter
+	// newTokens bounds how often the API server is asked whose an unknown token is.
+	newTokens flowcontrol.PassiveRateLimiter
 
 	mutex   sync.Mutex
 	answers map[[sha256.Size]byte]answer
-	// friends are tokens that the API server knew, and until when that spares them the bound.
-	friends map[[sha256.Size]byte]time.Time
+	// known are tokens that the API server knew, and until when that spares them the bound.
+	known map[[sha256.Size]byte]time.Time
 }
 
 func newGuard(api client.Client) *guard {
-	return &guard{api: api, strangers: flowcontrol.NewTokenBucketPassiveRateLimiter(strangersASecond, strangersAtOnce)}
+	return &guard{api: api, newTokens: flowcontrol.NewTokenBucketPassiveRateLimiter(reviewsASecond, reviewsAtOnce)}
 }
 
 // answer is what the API server said.
@@ -96,30 +96,30 @@ func (g *guard) remember(key [sha256.Size]byte, a answer) {
 	g.answers[key] = a
 }
 
-func (g *guard) isFriend(key [sha256.Size]byte) bool {
+func (g *guard) wasKnown(key [sha256.Size]byte) bool {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	return time.Now().Before(g.friends[key])
+	return time.Now().Before(g.known[key])
 }
 
-// befriend remembers a token that the API server knew. When there are too many, it forgets all.
-func (g *guard) befriend(key [sha256.Size]byte) {
+// noteKnown remembers a token that the API server knew. When there are too many, it forgets all.
+func (g *guard) noteKnown(key [sha256.Size]byte) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	if g.friends == nil || len(g.friends) >= answersKept {
-		g.friends = map[[sha256.Size]byte]time.Time{}
+	if g.known == nil || len(g.known) >= answersKept {
+		g.known = map[[sha256.Size]byte]time.Time{}
 	}
-	g.friends[key] = time.Now().Add(friendsLast)
+	g.known[key] = time.Now().Add(knownFor)
 }
 
-// identify finds out whose token it is; [errStranger] if the API server does not know it, [errCrowd] if it was not asked.
+// identify finds out whose token it is; [errStranger] if the API server does not know it, [errTooMany] if it was not asked.
 func (g *guard) identify(ctx context.Context, token string) (authenticationv1.UserInfo, error) {
 	key := sha256.Sum256([]byte("token " + token))
 	if a, known := g.remembered(key); known && a.yes {
 		return a.user, nil
 	}
-	if !g.isFriend(key) && !g.strangers.TryAccept() {
-		return authenticationv1.UserInfo{}, errCrowd
+	if !g.wasKnown(key) && !g.newTokens.TryAccept() {
+		return authenticationv1.UserInfo{}, errTooMany
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := g.api.Create(ctx, review); err != nil {
@@ -129,7 +129,7 @@ func (g *guard) identify(ctx context.Context, token string) (authenticationv1.Us
 		return authenticationv1.UserInfo{}, errStranger
 	}
 	g.remember(key, answer{user: review.Status.User, yes: true})
-	g.befriend(key)
+	g.noteKnown(key)
 	return review.Status.User, nil
 }
 

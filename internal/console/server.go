@@ -56,10 +56,10 @@ type Server struct {
 	guard  *guard
 	gather func(context.Context) (*view.Model, error)
 	past   pastOf
-	// foretell answers what-if questions.
-	foretell foretell
-	cfg      *config.Configuration
-	log      logr.Logger
+	// foreteller answers what-if questions.
+	foreteller foreteller
+	cfg        *config.Configuration
+	log        logr.Logger
 	// now is the time by which pages say how long something lasts: that of the API server, as the times in statuses are.
 	now    func() time.Time
 	origin *http.CrossOriginProtection
@@ -73,11 +73,11 @@ type Server struct {
 type pastOf = func(context.Context, *v1beta1.ElasticTrainingJob, time.Time) *view.Past
 
 func newServer(
-	g *guard, gather func(context.Context) (*view.Model, error), past pastOf, foretell foretell, cfg *config.Configuration,
+	g *guard, gather func(context.Context) (*view.Model, error), past pastOf, f foreteller, cfg *config.Configuration,
 	log logr.Logger,
 ) *Server {
 	return &Server{
-		guard: g, gather: gather, past: past, foretell: foretell, cfg: cfg, log: log, now: time.Now,
+		guard: g, gather: gather, past: past, foreteller: f, cfg: cfg, log: log, now: time.Now,
 		origin: http.NewCrossOriginProtection(), slots: make(chan struct{}, atOnce), streams: newStreams(), pace: pace,
 	}
 }
@@ -109,7 +109,7 @@ func Setup(
 		open = nil
 	}
 	h := &historian{open: open, cfg: cfg, log: log}
-	s := newServer(newGuard(mgr.GetClient()), g.now, h.past, foretellBy(mgr.GetCache(), f), cfg, log)
+	s := newServer(newGuard(mgr.GetClient()), g.now, h.past, foreteller{mgr.GetCache(), f}, cfg, log)
 	s.now = now
 	if err := mgr.Add(s.streams); err != nil {
 		return err
@@ -213,7 +213,7 @@ func (s *Server) read(req *http.Request, at address) answerTo {
 		return answerTo{http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Problem: "The API server does not know this " +
 			"token, or it has ended."}}
 	}
-	if errors.Is(err, errCrowd) {
+	if errors.Is(err, errTooMany) {
 		return answerTo{http.StatusTooManyRequests, "sign-in", page{Title: "Not now", Problem: "Too many sign in at once. Load the " +
 			"page again in a few seconds."}}
 	}
@@ -281,7 +281,7 @@ func (s *Server) make(ctx context.Context, at address, user *authenticationv1.Us
 	return p, err
 }
 
-// whatIf is the section of what-if questions.
+// whatIf is the section in which people ask when a training would start.
 const whatIf = "what-if"
 
 // address is which page is asked for.

@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -67,10 +68,11 @@ func serve(m *view.Model, may func(authorizationv1.SubjectAccessReviewSpec) bool
 	})
 	gather := func(context.Context) (*view.Model, error) { return m, nil }
 	past := (&historian{cfg: config.DefaultConfiguration(), log: logr.Discard()}).past
-	foretell := func(_ context.Context, job *v1beta1.ElasticTrainingJob) ([]string, error) {
-		return []string{fmt.Sprintf("%d in %s would start now.", job.Spec.MinReplicas, job.Namespace)}, nil
-	}
-	return newServer(newGuard(api), gather, past, foretell, config.DefaultConfiguration(), logr.Discard())
+	reader := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}},
+	).Build()
+	f := foreteller{reader, &fitting{}}
+	return newServer(newGuard(api), gather, past, f, config.DefaultConfiguration(), logr.Discard())
 }
 
 func everything(authorizationv1.SubjectAccessReviewSpec) bool { return true }
@@ -338,7 +340,7 @@ func TestPagesInABrowser(t *testing.T) {
 		"no right": get(serve(m, nothing), "/console/", "good").Body.String(),
 		"wrong":    get(s, "/console/what-if?namespace="+long, "good").Body.String(),
 	}
-	for _, path := range append(addresses(long), "/console/jobs/two/llama", fmt.Sprintf(asked, "two")) {
+	for _, path := range append(addresses(long), "/console/jobs/two/llama", fmt.Sprintf(asked, "mine")) {
 		shown[path] = get(s, path, "good").Body.String()
 	}
 	for path, content := range shown {

@@ -34,7 +34,7 @@ import (
 // Decision is what to do about the merges of a pool. The decision about one job does not depend on carrying out another's.
 type Decision struct {
 	Jobs []JobDecision
-	// CreateQueue is true when merges wait for the Queue of the default pool, which nobody has created yet.
+	// CreateQueue is true when there are merges in the default pool, and it has no Queue.
 	CreateQueue bool
 	// RequeueAfter is when time alone changes the decision; zero for never.
 	RequeueAfter time.Duration

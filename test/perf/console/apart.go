@@ -12,21 +12,21 @@ import (
 // readApart is the argument with which this program only reads.
 const readApart = "read"
 
-// crowd is a program in which people read. Browsers are no part of what is measured, and here they take the same processors: so
-// they run when nothing else wants to.
-type crowd struct {
+// readerProcess is a program of its own in which people read, at the lowest priority. Browsers are no part of what is measured,
+// and here they share the processors with what is.
+type readerProcess struct {
 	program *exec.Cmd
-	stop    io.Closer
+	in      io.Closer
 	out     io.Reader
 }
 
-// gather has people read until disperse.
-func gather(ctx context.Context, people []person) (*crowd, error) {
+// startReaders has people read until stop.
+func startReaders(ctx context.Context, people []person) (*readerProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	c := &crowd{program: exec.CommandContext(ctx, "nice", "-n", "19", self, readApart)}
+	c := &readerProcess{program: exec.CommandContext(ctx, "nice", "-n", "19", self, readApart)}
 	c.program.Stderr = os.Stderr
 	in, err := c.program.StdinPipe()
 	if err != nil {
@@ -38,13 +38,13 @@ func gather(ctx context.Context, people []person) (*crowd, error) {
 	if err := c.program.Start(); err != nil {
 		return nil, err
 	}
-	c.stop = in
+	c.in = in
 	return c, json.NewEncoder(in).Encode(people)
 }
 
-// disperse has them stop, and returns what they got.
-func (c *crowd) disperse() (got seen, err error) {
-	if err := c.stop.Close(); err != nil {
+// stop ends the program, and returns what they got.
+func (c *readerProcess) stop() (got seen, err error) {
+	if err := c.in.Close(); err != nil {
 		return got, err
 	}
 	if err := json.NewDecoder(c.out).Decode(&got); err != nil {
@@ -53,8 +53,8 @@ func (c *crowd) disperse() (got seen, err error) {
 	return got, c.program.Wait()
 }
 
-// crowdOf is the program of a crowd: it is told of people, has them read until its input ends, and says what they got.
-func crowdOf(ctx context.Context, in io.Reader, out io.Writer) error {
+// readUntilEnd is that program: it reads who the people are, has them read until its input ends, and writes what they got.
+func readUntilEnd(ctx context.Context, in io.Reader, out io.Writer) error {
 	var people []person
 	told := json.NewDecoder(in)
 	if err := told.Decode(&people); err != nil {

@@ -95,7 +95,7 @@ func TestReadersReadUntilTheirInputEnds(t *testing.T) {
 	var out bytes.Buffer
 	in, told := io.Pipe()
 	ended := make(chan error)
-	go func() { ended <- crowdOf(t.Context(), in, &out) }()
+	go func() { ended <- readUntilEnd(t.Context(), in, &out) }()
 	one := person{Address: operator.Listener.Addr().String(), Token: "secret", Pages: []string{"jobs", "merges"}}
 	g.Expect(json.NewEncoder(told).Encode([]person{one})).To(Succeed())
 	g.Eventually(opened, "10s").Should(Receive(Equal("/console/merges Bearer secret")))

@@ -31,7 +31,7 @@ func main() { os.Exit(status(os.Args[1:])) }
 func status(args []string) int {
 	return benchmark.Main("console", func(ctx context.Context) error {
 		if slices.Equal(args, []string{readApart}) {
-			return crowdOf(ctx, os.Stdin, os.Stdout)
+			return readUntilEnd(ctx, os.Stdin, os.Stdout)
 		}
 		o, err := parse(args)
 		if err != nil {

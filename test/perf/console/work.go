@@ -135,12 +135,12 @@ func (s *stage) measure(ctx context.Context, seed uint64, minute time.Duration, 
 	if err != nil {
 		return m, err
 	}
-	reading, err := gather(ctx, readers)
+	reading, err := startReaders(ctx, readers)
 	if err != nil {
 		return m, err
 	}
 	err = s.work(ctx, seed, minute)
-	got, unread := reading.disperse()
+	got, unread := reading.stop()
 	m.seen = got
 	if err := errors.Join(err, unread); err != nil {
 		return m, err
