@@ -69,7 +69,8 @@ func serve(m *view.Model, may func(authorizationv1.SubjectAccessReviewSpec) bool
 	gather := func(context.Context) (*view.Model, error) { return m, nil }
 	past := (&historian{cfg: config.DefaultConfiguration(), log: logr.Discard()}).past
 	reader := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mine"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}},
 	).Build()
 	f := foreteller{reader, &fitting{}}
 	return newServer(newGuard(api), gather, past, f, config.DefaultConfiguration(), logr.Discard())
