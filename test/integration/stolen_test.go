@@ -8,12 +8,15 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -151,6 +154,8 @@ var _ = Describe("A stolen token of the operator", Ordered, func() {
 	It("T17: can do what the operator does", func(ctx SpecContext) {
 		Expect(erase(pod(func(p *corev1.Pod) { p.Name = testutil.WorkerName("running", 0) }))(ctx)).To(Succeed(), "delete a worker")
 		Expect(create(podAtHome(profileKind, func(*corev1.PodSpec) {}))(ctx)).To(Succeed(), "hold room for a reservation")
+		Expect(create(func() client.Object { return gang.NewPool(config.DefaultPool) })(ctx)).To(
+			MatchError(apierrors.IsAlreadyExists, "IsAlreadyExists"), "create the default pool, which is there already")
 	})
 
 	It("T17: meets rules that fit the types that they judge", func(ctx SpecContext) {
