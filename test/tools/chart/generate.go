@@ -142,10 +142,11 @@ var substitutions = []substitution{
 		"${1}{{- include \"tideline.placement\" . | nindent 6 }}\n${1}serviceAccountName:"},
 	{"NetworkPolicy", "tideline-controller-manager", `(?m)^  ingress:$`,
 		"  {{- with .Values.networkPolicy.egress }}{{ toYaml . | nindent 2 }}{{ end }}\n  ingress:"},
-	{"Queue", "tideline-merge", `(?s)^(---\n)(.*)$`, "{{- $there := lookup \"scheduling.volcano.sh/v1beta1\" \"Queue\" \"\" \"tideline-merge\" }}\n" +
-		"{{- /* The operator may have created it, or somebody else: it stays theirs. */ -}}\n" +
-		"{{- if and .Values.pool (or (not $there) (dig \"metadata\" \"annotations\" \"meta.helm.sh/release-name\" \"\" $there)) }}\n" +
-		"${1}${2}{{- end }}\n"},
+	{"Queue", "tideline-merge", `(?s)^(---\n)(.*)$`,
+		"{{- $there := lookup \"scheduling.volcano.sh/v1beta1\" \"Queue\" \"\" \"tideline-merge\" }}\n" +
+			"{{- /* The operator may have created it, or somebody else: it stays theirs. */ -}}\n" +
+			"{{- if and .Values.pool (or (not $there) (dig \"metadata\" \"annotations\" \"meta.helm.sh/release-name\" \"\" $there)) }}\n" +
+			"${1}${2}{{- end }}\n"},
 	// Uninstalling a release would else end every training.
 	{"CustomResourceDefinition", "", `(?m)^  annotations:$`, "  annotations:\n    helm.sh/resource-policy: keep"},
 }

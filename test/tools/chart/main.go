@@ -24,7 +24,7 @@ func main() {
 	repository := flag.String("repository", ".", "folder of the repository")
 	namespace := flag.String("render", "", "print what Helm makes of the chart for this `namespace`")
 	flag.Parse()
-	err := error(nil)
+	var err error
 	if *namespace != "" {
 		var text string
 		text, err = render(*repository, *namespace)
