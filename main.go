@@ -58,6 +58,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 	"github.com/tideline-io/tideline/internal/platform/topologycache"
 	"github.com/tideline-io/tideline/internal/platform/volcano"
+	"github.com/tideline-io/tideline/internal/quota/whatif/whatifasker"
 	"github.com/tideline-io/tideline/internal/training/pages"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/internal/usage/collector"
@@ -76,7 +77,8 @@ var (
 func main() {
 	connection := cli.NewConnection(newScheme)
 	root := cli.Root(os.Args[0], runCommand(connection), why.Command(connection, recorder.ReadLedger, time.Now),
-		approve.Command(connection), simulate.Command(connection), submit.Command(connection, time.Now), convert.Command(),
+		approve.Command(connection), simulate.Command(connection), simulate.WhatIf(connection),
+		submit.Command(connection, time.Now), convert.Command(),
 		ledgercopy.Command(recorder.ReadLedger, recorder.OpenLedger), storage.Command(connection, crd.Names),
 		why.Sizing(connection, recorder.ReadLedger, time.Now), doctor.Command(connection), versionCommand())
 	os.Exit(cli.Execute(ctrl.SetupSignalHandler(), root, cli.ReadArguments(os.Args), os.Stdin, os.Stdout, os.Stderr))
@@ -203,7 +205,10 @@ func run(ctx context.Context, connection *cli.Connection, cfg *config.Configurat
 		return err
 	}
 	if cfg.Webhooks.Enabled {
-		if err := webhook.Setup(mgr, cfg, namespace, claims, judge, clock.Now); err != nil {
+		read := func(ctx context.Context) (*ledger.Ledger, error) { return recorder.ReadLedger(ctx, cfg.Ledger) }
+		change := whatifasker.NewAsker(mgr.GetClient(), cfg, read, judge.ReadyNodes, clock.Now)
+		tellers := webhook.Tellers{Start: judge, Change: change}
+		if err := webhook.Setup(mgr, cfg, namespace, claims, tellers, clock.Now); err != nil {
 			return err
 		}
 	} else {

@@ -45,6 +45,10 @@ const AnnotationReportUntil = "tideline.io/report-until"
 // before then, and whose arrival is unknown, are sent once more.
 const AnnotationMailAgain = "tideline.io/mail-again"
 
+// AnnotationWhatIf on a dry run of a ResourceQuotaProfile holds how far back to play what ran again, as Go writes durations, from
+// 1h to 744h: warnings then say what the profile would have changed. Elsewhere it means nothing.
+const AnnotationWhatIf = "tideline.io/what-if"
+
 // IncrementsFile is where a merge finds the names of the increments of its run: gzipped, one a line, relative to the folder of
 // increments, in rising order.
 const IncrementsFile = "/etc/tideline/increments/increments.gz"

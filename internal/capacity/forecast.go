@@ -134,26 +134,6 @@ func (f *foreseen) placeAll(waiting []candidate, asked *Gang) []candidate {
 
 // start places a gang, until it ends.
 func (f *foreseen) start(g *Gang) {
-	type seat struct {
-		of    *ask
-		kin   *Kin
-		on    *node
-		n     int32
-		parts []int64
-	}
-	var seats []seat
-	f.seatWorkers(g, g.Workers, f.freeView(), func(of *ask, kin *Kin, on *node, n int32) {
-		// Which devices it gets is decided now, and when it ends it must give back the same.
-		before := slices.Clone(of.devicesIn(on, f.freeOn(on)))
-		f.place(of, kin, on, n)
-		seats = append(seats, seat{of, kin, on, n, lessThan(before, of.devicesIn(on, f.freeOn(on)))})
-	})
-	f.expect(f.future.Lasts(g.Job), func() {
-		for _, s := range seats {
-			f.place(s.of, s.kin, s.on, -s.n)
-			addAll(s.of.devicesIn(s.on, f.freeOn(s.on)), s.parts)
-			addAll(s.of.devicesIn(s.on, f.soonOn(s.on)), s.parts)
-		}
-		f.deallocate(g.Queue, g.requestsOf(g.Workers))
-	})
+	seats := f.settle(g)
+	f.expect(f.future.Lasts(g.Job), func() { f.unsettle(g, seats) })
 }

@@ -364,6 +364,15 @@ func (s *Shape) keys() (constraints, worker string) {
 	return s.constraints, s.worker
 }
 
+// rememberKeys computes what keys returns once for the many times that it is asked for.
+func (s *Shape) rememberKeys() { s.constraints, s.worker = s.keys() }
+
+// WorkerKey is the same for workers that ask for the same amounts and may run on the same nodes.
+func (s *Shape) WorkerKey() string {
+	_, worker := s.keys()
+	return worker
+}
+
 // constraintsKey is the same for workers that may run on the same nodes.
 func constraintsKey(s *Shape) string {
 	key, err := json.Marshal([]any{s.NodeSelector, s.Affinity, s.Volumes, s.Tolerations})

@@ -84,16 +84,19 @@ func (qs *quotas) withinLimit(g *Gang, c *crowd) bool {
 }
 
 // allocate adds n workers of the gang to its queue's allocation.
-func (qs *quotas) allocate(g *Gang, n int32) {
-	q := qs.queues[g.Queue]
+func (qs *quotas) allocate(g *Gang, n int32) { qs.addAllocated(g.Queue, g.requestsOf(n)) }
+
+// addAllocated adds amounts to a queue's allocation.
+func (qs *quotas) addAllocated(queue string, held Amounts) {
+	q := qs.queues[queue]
 	q.Allocated = maps.Clone(q.Allocated)
 	if q.Allocated == nil {
 		q.Allocated = Amounts{}
 	}
-	for name, amount := range g.requestsOf(n) {
+	for name, amount := range held {
 		q.Allocated[name] += amount
 	}
-	qs.queues[g.Queue] = q
+	qs.queues[queue] = q
 }
 
 // deallocate takes amounts out of a queue's allocation; a queue that does not exist has none.

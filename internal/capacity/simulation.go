@@ -72,6 +72,37 @@ func (s simulation) seatWorkers(g *Gang, n int32, by view, place func(*ask, *Kin
 	}
 }
 
+// seat is the room that workers of a gang have on a node.
+type seat struct {
+	of  *ask
+	kin *Kin
+	on  *node
+	n   int32
+	// parts are what they have of the node's devices.
+	parts []int64
+}
+
+// settle places a gang that fits now, and returns where, by which unsettle gives all of it back.
+func (s simulation) settle(g *Gang) (seats []seat) {
+	s.seatWorkers(g, g.Workers, s.freeView(), func(of *ask, kin *Kin, on *node, n int32) {
+		// Which devices it gets is decided now, and when it leaves it must give back the same.
+		before := slices.Clone(of.devicesIn(on, s.freeOn(on)))
+		s.place(of, kin, on, n)
+		seats = append(seats, seat{of, kin, on, n, lessThan(before, of.devicesIn(on, s.freeOn(on)))})
+	})
+	return seats
+}
+
+// unsettle has a gang leave its seats.
+func (s simulation) unsettle(g *Gang, seats []seat) {
+	for _, t := range seats {
+		s.place(t.of, t.kin, t.on, -t.n)
+		addAll(t.of.devicesIn(t.on, s.freeOn(t.on)), t.parts)
+		addAll(t.of.devicesIn(t.on, s.soonOn(t.on)), t.parts)
+	}
+	s.deallocate(g.Queue, g.requestsOf(g.Workers))
+}
+
 // reserve keeps for a waiting gang the room that it needs. While it does not fit, it reserves all free room on its nodes,
 // because surplus that grew into it would have to leave again.
 func (s simulation) reserve(g *Gang) {

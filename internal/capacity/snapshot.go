@@ -220,7 +220,7 @@ func ShapeOf(
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
 		s.Affinity = spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	}
-	s.constraints, s.worker = s.keys()
+	s.rememberKeys()
 	return s
 }
 

@@ -345,6 +345,22 @@ func (r *review) wantedShare() gang.Share {
 	return share
 }
 
+// WantedShares are what the Queues of these profiles should say, beside other Queues, on what nodes have. Profiles are taken to
+// be valid.
+func WantedShares(
+	profiles []*v1beta1.ResourceQuotaProfile, queues []gang.QueueInfo, nodes capacity.Amounts, cfg *config.Configuration,
+) []gang.Share {
+	o := Observed{Config: cfg, Nodes: nodes, Queues: queues}
+	for _, profile := range profiles {
+		o.Profiles = append(o.Profiles, Profile{Object: profile})
+	}
+	var shares []gang.Share
+	for _, r := range newPlanner(o, time.Time{}).reviews {
+		shares = append(shares, r.wantedShare())
+	}
+	return shares
+}
+
 // growthRank is 1 for a profile whose Queue gets more of a resource, and 0 for others.
 func (p *planner) growthRank(d *ProfileDecision) int {
 	if d.Create != nil {

@@ -131,7 +131,7 @@ type judge func(by Creation, rules Rules) Decision
 
 type profile = v1beta1.ResourceQuotaProfile
 
-func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimcache.Reader, f outlook.Foreteller) *validator {
+func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimcache.Reader, tellers Tellers) *validator {
 	v := &validator{client: c, config: cfg, claims: claims, of: forTraining, read: func(req admission.Request) (judge, error) {
 		before, job, err := decodeBoth[v1beta1.ElasticTrainingJob](req)
 		switch {
@@ -149,7 +149,7 @@ func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimca
 			return d
 		}, nil
 	}}
-	if f != nil {
+	if f := tellers.Start; f != nil {
 		v.advise = func(ctx context.Context, req admission.Request, queue string) []string {
 			_, job, err := decodeBoth[v1beta1.ElasticTrainingJob](req)
 			if err != nil {

@@ -304,7 +304,8 @@ func TestOtherChangesAreNotLookedInto(t *testing.T) {
 func TestNothingIsApprovedBeforeItExists(t *testing.T) {
 	g := NewWithT(t)
 	by := creation(`{"metadata":{"annotations":{"tideline.io/approve":"72h"}},"spec":{"owner":"alice"}}`)
-	g.Expect(newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil, nil).Handle(t.Context(), by).Result.Message).To(Equal(
+	judged := newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil, Tellers{}).Handle(t.Context(), by)
+	g.Expect(judged.Result.Message).To(Equal(
 		`ElasticTrainingJob.tideline.io "ctr" is invalid: metadata.annotations[tideline.io/approve]: Forbidden: a job can be ` +
 			`approved only after it was created: leave it out, and approve the job then`))
 	by = creation(`{"metadata":{"annotations":{"tideline.io/approve":""}},"spec":{"owner":"alice","pool":"tideline-merge"}}`)

@@ -252,7 +252,7 @@ func TestChangesTakeTheRightsOfCreations(t *testing.T) {
 				for i := range cfg.Tiers {
 					cfg.Tiers[i].QoS = ""
 				}
-				response := newJobValidator(r, cfg, nil, nil).Handle(t.Context(), req)
+				response := newJobValidator(r, cfg, nil, Tellers{}).Handle(t.Context(), req)
 				g.Expect(response.Allowed).To(Equal(may != "-" || len(c.asks) == 0))
 				if may == "-" {
 					g.Expect(r.verbs()).To(Equal(c.asks), "it asks for what it must know, and no more")
@@ -333,7 +333,7 @@ func TestChangesOfOtherFieldsAreNotLookedInto(t *testing.T) {
 		hook  *validator
 		empty func() (object any, spec reflect.Value)
 	}{
-		"validate.elastictrainingjobs.tideline.io": {newJobValidator(r, cfg, nil, nil), func() (any, reflect.Value) {
+		"validate.elastictrainingjobs.tideline.io": {newJobValidator(r, cfg, nil, Tellers{}), func() (any, reflect.Value) {
 			job := &v1beta1.ElasticTrainingJob{}
 			return job, reflect.ValueOf(&job.Spec).Elem()
 		}},

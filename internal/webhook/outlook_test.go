@@ -42,7 +42,7 @@ func TestOnlyADryRunThatWouldSucceedIsTold(t *testing.T) {
 			f := &foreteller{err: arbiter.ErrNotJudging}
 			req := creation(c.job)
 			req.DryRun = c.dry
-			response := newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil, f).Handle(t.Context(), req)
+			response := newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil, Tellers{Start: f}).Handle(t.Context(), req)
 			g.Expect(response.Warnings).To(HaveLen(c.told))
 			g.Expect(f.queues).To(HaveLen(c.told), "nothing is simulated that is not told")
 		})

@@ -83,7 +83,7 @@ func TestOnlyRestorersNameAnotherSubmitter(t *testing.T) {
 		for _, may := range []string{"", assignOwner} {
 			g, r, cfg := NewWithT(t), &reviewer{may: may}, config.DefaultConfiguration()
 			response := (map[string]*validator{
-				"job": newJobValidator(r, cfg, nil, nil), "merge": newMergeValidator(r, cfg),
+				"job": newJobValidator(r, cfg, nil, Tellers{}), "merge": newMergeValidator(r, cfg),
 			})[of.job].Handle(t.Context(), req)
 			g.Expect(response.Allowed).To(Equal(may != ""), of.job)
 			g.Expect(r.verbs()).To(Equal([]string{assignOwner}))
@@ -155,7 +155,7 @@ func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
 		})
 	}
 	req := creation(`{"spec":{"owner":"alice","submitter":{"username":"alice","groups":["ml"]}}}`)
-	NewWithT(t).Expect(newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil, nil).Handle(t.Context(),
+	NewWithT(t).Expect(newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil, Tellers{}).Handle(t.Context(),
 		req).Allowed).To(BeTrue(),
 		"she is in ml")
 }
@@ -205,7 +205,7 @@ func TestTiersByGroup(t *testing.T) {
 		`{"spec":{"owner":"alice","tier":"main-traffic"}}`:                                                      "",
 	} {
 		t.Run(job, func(t *testing.T) {
-			for _, v := range []*validator{newJobValidator(r, config.DefaultConfiguration(), nil, nil), newMergeValidator(r,
+			for _, v := range []*validator{newJobValidator(r, config.DefaultConfiguration(), nil, Tellers{}), newMergeValidator(r,
 				config.DefaultConfiguration())} {
 				said, req := "", creation(job)
 				req.UserInfo.Groups = []string{"interns", "ml"}

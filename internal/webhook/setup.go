@@ -70,11 +70,18 @@ func CachedObjects(namespace string) map[client.Object]cache.ByObject {
 	}
 }
 
+// Tellers say what would be, to dry runs; nil for nothing.
+type Tellers struct {
+	// Start of a training, and Change by a profile.
+	Start  outlook.Foreteller
+	Change ChangeTeller
+}
+
 // Setup adds the webhooks to the manager, which is ready once they can be called. namespace is the operator's own. Every replica
-// serves webhooks and maintains the certificates, whether it leads or not. Dry runs are told what f foretells; nil for nothing.
-// now is the API server's clock, by which approvals are dated.
+// serves webhooks and maintains the certificates, whether it leads or not. Dry runs are told what tellers say. now is the API
+// server's clock, by which approvals are dated.
 func Setup(
-	mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader, f outlook.Foreteller,
+	mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader, tellers Tellers,
 	now func() time.Time,
 ) error {
 	host, port, err := config.SplitAddress(cfg.Webhooks.BindAddress)
@@ -102,7 +109,7 @@ func Setup(
 		served.TLSOpts = append(served.TLSOpts, require)
 	}
 	server := webhook.NewServer(served)
-	for path, hook := range webhookHandlers(mgr.GetClient(), cfg, claims, f, now, newGate()) {
+	for path, hook := range webhookHandlers(mgr.GetClient(), cfg, claims, tellers, now, newGate()) {
 		server.Register(path, hook)
 	}
 	if err := mgr.Add(server); err != nil {
@@ -117,16 +124,16 @@ func separateReviews(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }
 
 // webhookHandlers are the handlers of all webhooks by path.
 func webhookHandlers(
-	c client.Client, cfg *config.Configuration, claims *claimcache.Reader, f outlook.Foreteller, now func() time.Time, g *gate,
+	c client.Client, cfg *config.Configuration, claims *claimcache.Reader, tellers Tellers, now func() time.Time, g *gate,
 ) map[string]http.Handler {
 	created, changed := reflect.TypeFor[newJob](), reflect.TypeFor[Approvable]()
 	a := &approver{client: c, config: cfg, now: now}
 	return map[string]http.Handler{
 		defaultJobPath:       g.guardHandler(created, &completer{c, forTraining}),
 		defaultMergePath:     g.guardHandler(created, &completer{c, forMerge}),
-		validateJobPath:      g.guardHandler(reflect.TypeFor[v1beta1.ElasticTrainingJob](), newJobValidator(c, cfg, claims, f)),
+		validateJobPath:      g.guardHandler(reflect.TypeFor[v1beta1.ElasticTrainingJob](), newJobValidator(c, cfg, claims, tellers)),
 		validateMergePath:    g.guardHandler(reflect.TypeFor[v1beta1.MergeJob](), newMergeValidator(c, cfg)),
-		validateProfilePath:  g.guardHandler(reflect.TypeFor[v1beta1.ResourceQuotaProfile](), &sharesValidator{c}),
+		validateProfilePath:  g.guardHandler(reflect.TypeFor[v1beta1.ResourceQuotaProfile](), &sharesValidator{c, tellers.Change}),
 		approvePath:          g.guardHandler(changed, admission.HandlerFunc(a.recordApprover)),
 		validateApprovalPath: g.guardHandler(changed, admission.HandlerFunc(a.checkRecords)),
 	}

@@ -6,40 +6,93 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/quota/whatif"
 )
 
 // setShare is the verb on resourcequotaprofiles that lets a user change more of a profile than its reservations and data sets.
 const setShare = "set-share"
 
+// ChangeTeller says what a profile, as it would be, would have changed in a time that ends now. names says whether other teams
+// may be named.
+type ChangeTeller interface {
+	TellChange(ctx context.Context, changed *v1beta1.ResourceQuotaProfile, window time.Duration, names bool) []string
+}
+
 // sharesValidator refuses changes of a profile, other than of its reservations and data sets, by users who may not set shares.
 type sharesValidator struct {
 	client client.Client
+	// teller answers dry runs that ask what the profile would have changed; nil for not at all.
+	teller ChangeTeller
 }
 
-// Handle asks the API server for the right of the user only when more than reservations changed.
+// Handle judges a profile, and tells a dry run that asks for it what the profile would have changed.
 func (v *sharesValidator) Handle(ctx context.Context, req admission.Request) admission.Response {
-	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
-	defer cancel()
 	before, now, err := decodeBoth[profile](req)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the ResourceQuotaProfile: %w", err))
 	}
-	changed := changedShare(before, now)
+	review, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	answer := v.judge(review, req, changedShare(before, now))
+	value, asked := now.Annotations[v1beta1.AnnotationWhatIf]
+	if !asked || v.teller == nil || !answer.Allowed || !ptr.Deref(req.DryRun, false) {
+		return answer
+	}
+	window, names, refused := v.mayHear(review, req, value)
+	if refused != "" {
+		answer.Warnings = []string{refused}
+		return answer
+	}
+	answer.Warnings = v.teller.TellChange(ctx, now, window, names)
+	return answer
+}
+
+// mayHear reads for what time a dry run asks, and whether the user may hear the figures of all teams, which is who may set
+// shares, and their names, which is who may see the profiles. Otherwise it returns why not.
+func (v *sharesValidator) mayHear(ctx context.Context, req admission.Request, value string) (time.Duration, bool, string) {
+	window, err := whatif.ParseWindow(value)
+	if err != nil {
+		return 0, false, fmt.Sprintf("metadata.annotations[%s]: %v", v1beta1.AnnotationWhatIf, err)
+	}
+	may, err := v.mayProfiles(ctx, req, setShare, req.Name)
+	if err == nil && !may {
+		return 0, false, fmt.Sprintf("What profile %s would have changed is told to those who may change it: ask an administrator to "+
+			"bind ClusterRole tideline-set-share.", req.Name)
+	}
+	names := false
+	if err == nil {
+		names, err = v.mayProfiles(ctx, req, "list", "")
+	}
+	if err != nil {
+		return 0, false, fmt.Sprintf("What profile %s would have changed is not known: %v: ask again.", req.Name, err)
+	}
+	return window, names, ""
+}
+
+// mayProfiles asks the API server whether the user has a verb on profiles, or on the one of a name.
+func (v *sharesValidator) mayProfiles(ctx context.Context, req admission.Request, verb, name string) (bool, error) {
+	return mayOne(ctx, v.client, req.UserInfo, []authorizationv1.ResourceAttributes{{
+		Verb: verb, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version, Resource: "resourcequotaprofiles",
+		Name: name,
+	}})
+}
+
+// judge asks the API server for the right of the user only when more than reservations changed.
+func (v *sharesValidator) judge(ctx context.Context, req admission.Request, changed []*field.Path) admission.Response {
 	if len(changed) == 0 {
 		return admission.Allowed("")
 	}
-	allowed, err := mayOne(ctx, v.client, req.UserInfo, []authorizationv1.ResourceAttributes{{
-		Verb: setShare, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version,
-		Resource: "resourcequotaprofiles", Name: req.Name,
-	}})
+	allowed, err := v.mayProfiles(ctx, req, setShare, req.Name)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError,
 			fmt.Errorf("%s: %w: write the profile again in a moment", changed[0], err))

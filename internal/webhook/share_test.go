@@ -1,14 +1,17 @@
 package webhook
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 )
@@ -57,7 +60,7 @@ func TestReservationsAreApartFromShares(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, r := NewWithT(t), &reviewer{err: c.err}
-			response := (&sharesValidator{r}).Handle(t.Context(), changing(ads, c.after))
+			response := (&sharesValidator{client: r}).Handle(t.Context(), changing(ads, c.after))
 			g.Expect(response.Allowed).To(Equal(len(c.says) == 0))
 			g.Expect(r.verbs()).To(Equal(c.asks), "it asks for what it must know, and no more")
 			for _, says := range c.says {
@@ -65,17 +68,17 @@ func TestReservationsAreApartFromShares(t *testing.T) {
 			}
 			if c.err == nil && c.asks != nil {
 				r.may = setShare
-				g.Expect((&sharesValidator{r}).Handle(t.Context(), changing(ads, c.after)).Allowed).To(BeTrue())
+				g.Expect((&sharesValidator{client: r}).Handle(t.Context(), changing(ads, c.after)).Allowed).To(BeTrue())
 			}
 		})
 	}
 	t.Run("a new profile", func(t *testing.T) {
 		g, r := NewWithT(t), &reviewer{}
-		response := (&sharesValidator{r}).Handle(t.Context(), creation(room))
+		response := (&sharesValidator{client: r}).Handle(t.Context(), creation(room))
 		g.Expect(response.Result.Message).To(Equal(`ResourceQuotaProfile.tideline.io "ctr" is invalid: spec` + cannotSetShare))
 		g.Expect(r.asked[0].ResourceAttributes.Name).To(Equal("ctr"))
 		r.may = setShare
-		g.Expect((&sharesValidator{r}).Handle(t.Context(), creation(room)).Allowed).To(BeTrue())
+		g.Expect((&sharesValidator{client: r}).Handle(t.Context(), creation(room)).Allowed).To(BeTrue())
 	})
 }
 
@@ -93,5 +96,51 @@ func TestEveryOtherFieldOfAProfileIsGuarded(t *testing.T) {
 		guarded := len(changedShare(before, now)) > 0
 		NewWithT(t).Expect(guarded).To(Equal(!slices.Contains([]string{"Reservations", "DataSets"}, spec.Field(i).Name)),
 			spec.Field(i).Name)
+	}
+}
+
+// listener is a ChangeTeller that keeps what it is asked.
+type listener struct{ asked []any }
+
+func (l *listener) TellChange(_ context.Context, p *v1beta1.ResourceQuotaProfile, window time.Duration, names bool) []string {
+	l.asked = []any{p.Spec.Queue.Weight, window, names}
+	return []string{"told"}
+}
+
+func TestADryRunIsToldWhatAProfileWouldHaveChanged(t *testing.T) {
+	asking := func(value string) string {
+		return `{"metadata":{"annotations":{"tideline.io/what-if":"` + value + `"}},"spec":{"queue":{"weight":3}}}`
+	}
+	for name, c := range map[string]struct {
+		after string
+		real  bool
+		may   string
+		hears string
+		asked []any
+	}{
+		"who may set shares": {after: asking("24h"), may: setShare, hears: "told", asked: []any{int32(3), 24 * time.Hour, false}},
+		"who may do all":     {after: asking("24h"), may: "*", hears: "told", asked: []any{int32(3), 24 * time.Hour, true}},
+		"a real change":      {after: asking("24h"), may: setShare, real: true},
+		"does not ask":       {after: `{"spec":{"queue":{"weight":3}}}`, may: setShare},
+		"no such time": {
+			after: asking("7 days"), may: setShare, hears: `metadata.annotations[tideline.io/what-if]: "7 days" is not`,
+		},
+		"may set no share, and changes none": {
+			after: strings.Replace(asking("24h"), `"weight":3`, `"weight":1`, 1), hears: "is told to those who may change it",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, l := NewWithT(t), &listener{}
+			request := changing(`{"spec":{"queue":{"weight":1}}}`, c.after)
+			request.DryRun = ptr.To(!c.real)
+			answer := (&sharesValidator{client: &reviewer{may: c.may}, teller: l}).Handle(t.Context(), request)
+			g.Expect(answer.Allowed).To(BeTrue())
+			g.Expect(l.asked).To(Equal(c.asked))
+			if c.hears == "" {
+				g.Expect(answer.Warnings).To(BeEmpty())
+				return
+			}
+			g.Expect(answer.Warnings).To(ConsistOf(ContainSubstring(c.hears)))
+		})
 	}
 }

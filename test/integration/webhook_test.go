@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -55,7 +56,8 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		metrics, err = testutil.FreeAddress()
 		Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
 		file := filepath.Join(GinkgoT().TempDir(), "configuration.yaml")
-		Expect(os.WriteFile(file, []byte(debugging), 0o600)).To(Succeed(), "there is a configuration")
+		content := debugging + fmt.Sprintf("ledger: {file: %q}\n", filepath.Join(GinkgoT().TempDir(), "ledger.db"))
+		Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed(), "there is a configuration")
 		in = shared.Own(ctx, cluster.Options{GPUNodes: -1},
 			"--config="+file, "--metrics-bind-address="+metrics, "--metrics-secure=false", "--webhooks",
 			"--webhook-bind-address="+address, "--health-probe-bind-address="+probes)
@@ -88,6 +90,44 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		Eventually(func() string { return simulate(5) }).Should(ContainSubstring("would never start"))
 		Expect(s.Client.Get(s.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "b"}, &v1beta1.ElasticTrainingJob{})).To(
 			MatchError(apierrors.IsNotFound, "IsNotFound"), "nothing was created")
+	})
+
+	It("tell a dry run of a profile what it would have changed", func(ctx SpecContext) {
+		s := scenario("whatif", 4)
+		s.Join("whatif")
+		is := testutil.Profile("whatif").Obj()
+		Expect(in.Client.Create(ctx, is)).To(Succeed(), "there is a profile")
+		may := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "whatif"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: engineer}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tideline-profiles"},
+		}
+		Expect(in.Client.Create(ctx, may)).To(Succeed(), "kubectl's user may write profiles")
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(errors.Join(in.Client.Delete(ctx, may), in.Client.Delete(ctx, is))).To(Succeed(), "both are removed")
+		})
+		s.Submit(s.Job("a").Range(2, 2))
+		Eventually(s.Fetch("a")).Should(testutil.Train(2), "it runs, without a cap")
+		Expect(s.Client.Delete(ctx, s.Read("a"))).To(Succeed(), "it ends")
+		asked := func(window string) string {
+			capped := testutil.Profile("whatif").PerUser(1).Obj()
+			capped.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.ResourceQuotaProfileKind))
+			capped.Annotations = map[string]string{v1beta1.AnnotationWhatIf: window}
+			content, err := json.Marshal(capped)
+			Expect(err).NotTo(HaveOccurred(), "the profile is written")
+			file := filepath.Join(GinkgoT().TempDir(), "profile.json")
+			Expect(os.WriteFile(file, content, 0o600)).To(Succeed(), "there is a file")
+			_, told, err := runKubectl(s, "apply", "--dry-run=server", "-f", file)
+			Expect(err).NotTo(HaveOccurred(), "it may be written: %s", told)
+			return told
+		}
+		Eventually(func() string { return asked("1h") }).Should(And(
+			ContainSubstring("Warning: Played again: the last 1h, with 1 training that came"),
+			ContainSubstring("whatif, 1 training: half begin after the end instead of within a minute"),
+			ContainSubstring("not begun at the end: 1 instead of 0")), "with the cap it would never begin")
+		Expect(asked("a week")).To(ContainSubstring(`"a week" is not a duration from 1h to 744h: write one like 168h`))
+		Expect(in.Client.Get(ctx, client.ObjectKeyFromObject(is), is)).To(Succeed())
+		Expect(is.Spec.Caps).To(BeNil(), "nothing was changed")
 	})
 
 	It("make whoever creates a job its owner, and workers carry the name", func() {

@@ -33,6 +33,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/dutycycle"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/topologycache"
 	"github.com/tideline-io/tideline/internal/quota/admission"
@@ -86,9 +87,8 @@ type Arbiter struct {
 	// pieces is what was last found of free room in pieces.
 	pieces pieces
 
-	// foretelling is held while futures are drawn. foretold is until when the arbiter then rests from it.
-	foretelling sync.Mutex
-	foretold    time.Time
+	// foretelling bounds how much of a processor futures take.
+	foretelling dutycycle.Limiter
 
 	mu sync.RWMutex
 	// watching says of each watch whether the mirror has all that there was; nil until the cluster is watched.

@@ -20,9 +20,6 @@ import (
 const (
 	// mostFutures is how many futures are drawn, and drawTime for how long: of a large cluster fewer are.
 	mostFutures, drawTime = 100, time.Second
-	// A drawing that took longer than shortDraw is followed by a rest of restPerDraw times as long: any user may ask, so that all
-	// together take a tenth of a processor at most.
-	shortDraw, restPerDraw = 100 * time.Millisecond, 9
 	// farthest is how far a future is looked into.
 	farthest = 14 * 24 * time.Hour
 	// mostBefore bounds how many of the gangs that wait are placed in a future: those that come first.
@@ -64,6 +61,26 @@ func (o *Outlook) StartBy(part float64) (time.Duration, bool) {
 	return o.Starts[at], true
 }
 
+// ReadyNodes are the nodes that are ready, without what is held of them. ErrNotJudging.
+func (a *Arbiter) ReadyNodes(ctx context.Context) ([]capacity.Node, error) {
+	a.mu.RLock()
+	judged := a.judged
+	a.mu.RUnlock()
+	if !judged {
+		return nil, ErrNotJudging
+	}
+	m, done, err := a.mirrored(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	nodes := make([]capacity.Node, 0, len(m.ready))
+	for _, name := range m.ready {
+		nodes = append(nodes, *m.nodes[name].ready)
+	}
+	return nodes, nil
+}
+
 // ForetellStart draws futures in which a training that does not exist yet joins a queue now. It changes nothing, and takes a
 // second at most, without waiting: ErrResting, ErrNotJudging.
 func (a *Arbiter) ForetellStart(ctx context.Context, job *v1beta1.ElasticTrainingJob, queue string) (*Outlook, error) {
@@ -72,15 +89,18 @@ func (a *Arbiter) ForetellStart(ctx context.Context, job *v1beta1.ElasticTrainin
 
 func (a *Arbiter) foretellStart(
 	ctx context.Context, job *v1beta1.ElasticTrainingJob, queue string, now time.Time,
+) (o *Outlook, err error) {
+	// Any user may ask.
+	if !a.foretelling.DoWork(a.now, func() { o, err = a.drawFutures(ctx, job, queue, now) }) {
+		return nil, ErrResting
+	}
+	return o, err
+}
+
+func (a *Arbiter) drawFutures(
+	ctx context.Context, job *v1beta1.ElasticTrainingJob, queue string, now time.Time,
 ) (*Outlook, error) {
 	began := a.now()
-	if !a.foretelling.TryLock() {
-		return nil, ErrResting
-	}
-	defer a.foretelling.Unlock()
-	if began.Before(a.foretold) {
-		return nil, ErrResting
-	}
 	o, f, err := a.sketch(ctx, job, queue, now)
 	if err != nil || f == nil {
 		return o, err
@@ -98,9 +118,6 @@ func (a *Arbiter) foretellStart(
 		}
 	}
 	slices.Sort(o.Starts)
-	if took := a.now().Sub(began); took > shortDraw {
-		a.foretold = a.now().Add(restPerDraw * took)
-	}
 	return o, nil
 }
 

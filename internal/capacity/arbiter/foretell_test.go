@@ -11,6 +11,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity/lifetime"
+	"github.com/tideline-io/tideline/internal/platform/dutycycle"
 )
 
 // begun has a job run for an hour.
@@ -128,14 +129,14 @@ func TestWhoAsksOftenTakesATenthOfAProcessor(t *testing.T) {
 	g.Expect(o.Futures).To(And(BeNumerically(">", 0), BeNumerically("<", mostFutures)), "a second is all")
 	_, err = a.foretellStart(t.Context(), asked, "default", now)
 	g.Expect(err).To(MatchError(ErrResting))
-	clock = clock.Add(2 * restPerDraw * drawTime)
+	clock = clock.Add(2 * dutycycle.RestPerWork * drawTime)
 	_, err = a.foretellStart(t.Context(), asked, "default", now)
 	g.Expect(err).NotTo(HaveOccurred())
-	a.foretelling.Lock()
-	defer a.foretelling.Unlock()
 	clock = clock.Add(time.Hour)
-	_, err = a.foretellStart(t.Context(), asked, "default", now)
-	g.Expect(err).To(MatchError(ErrResting), "while it foretells for others")
+	g.Expect(a.foretelling.DoWork(a.now, func() {
+		_, err = a.foretellStart(t.Context(), asked, "default", now)
+		g.Expect(err).To(MatchError(ErrResting), "while it foretells for others")
+	})).To(BeTrue())
 }
 
 // BenchmarkForetell is what one simulation costs where 10,000 jobs run on 5,000 nodes and 2,000 wait.
@@ -149,7 +150,7 @@ func BenchmarkForetell(b *testing.B) {
 	asked.Spec.Template.Spec.NodeSelector = map[string]string{"gpu": "a100"}
 	drawn := 0
 	for b.Loop() {
-		a.foretold = time.Time{}
+		a.foretelling = dutycycle.Limiter{}
 		o, err := a.foretellStart(b.Context(), asked, "queue-01", now)
 		if err != nil {
 			b.Fatal(err)

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
@@ -69,27 +67,11 @@ func sayOutlook(o *arbiter.Outlook) []string {
 
 // sayStart is by when a part of the simulations has the training start.
 func sayStart(o *arbiter.Outlook, part float64) string {
-	switch start, known := o.StartBy(part); {
-	case !known:
+	start, known := o.StartBy(part)
+	if !known {
 		return "more than two weeks"
-	case start < time.Minute:
-		return "less than a minute"
-	default:
-		return strings.TrimSuffix(text.FormatDuration(roundStart(start)), "0s") // Rounded times have no seconds.
 	}
-}
-
-// roundStart leaves two figures of a time: more would be said than is known.
-func roundStart(d time.Duration) time.Duration {
-	switch {
-	case d < 10*time.Minute:
-		return d.Round(time.Minute)
-	case d < 2*time.Hour:
-		return d.Round(5 * time.Minute)
-	case d < 24*time.Hour:
-		return d.Round(30 * time.Minute)
-	}
-	return d.Round(6 * time.Hour)
+	return text.FormatRoughly(start)
 }
 
 // sayBasis says what the lifetimes of running jobs are taken from, and what is left out.

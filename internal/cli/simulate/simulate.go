@@ -1,4 +1,4 @@
-// Package simulate is the command by which people ask when a job would start.
+// Package simulate has the commands by which people ask what would be: when a job would start, and what a profile would change.
 package simulate
 
 import (
@@ -64,7 +64,11 @@ func Command(connection *cli.Connection) *cobra.Command {
 			case file == "":
 				return cli.Usagef("name a file of ElasticTrainingJobs with -f, or - for standard input")
 			}
-			jobs, err := readFile(file, cmd.InOrStdin())
+			content, err := readFile(file, cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			jobs, err := readJobs(file, content)
 			if err != nil {
 				return err
 			}
@@ -116,7 +120,8 @@ func (w *warnings) take() []string {
 	return all
 }
 
-func readFile(name string, in io.Reader) ([]*unstructured.Unstructured, error) {
+// readFile reads a file of bounded size, or standard input for -.
+func readFile(name string, in io.Reader) ([]byte, error) {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
@@ -132,35 +137,41 @@ func readFile(name string, in io.Reader) ([]*unstructured.Unstructured, error) {
 	case len(content) > mostBytes:
 		return nil, cli.Usagef("%s is larger than 3 MiB, which no API server takes", name)
 	}
-	return readJobs(name, content)
+	return content, nil
 }
 
 // readJobs reads the ElasticTrainingJobs of a file, which must have no other kinds.
 func readJobs(name string, content []byte) ([]*unstructured.Unstructured, error) {
-	var jobs []*unstructured.Unstructured
+	jobs, err := readObjects(name, content, v1beta1.ElasticTrainingJobKind, "simulate")
+	if err == nil && len(jobs) > mostJobs {
+		err = cli.Usagef("%s has %d ElasticTrainingJobs: simulate takes %d", name, len(jobs), mostJobs)
+	}
+	return jobs, err
+}
+
+// readObjects reads the objects of a file for a command that takes one kind of Tideline's: one at least.
+func readObjects(name string, content []byte, kind, command string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
 	for from := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096); ; {
-		job := &unstructured.Unstructured{}
-		if err := from.Decode(&job.Object); errors.Is(err, io.EOF) {
+		o := &unstructured.Unstructured{}
+		if err := from.Decode(&o.Object); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, cli.Usagef("%s, document %d: %v", name, len(jobs)+1, err)
+			return nil, cli.Usagef("%s, document %d: %v", name, len(objects)+1, err)
 		}
-		if len(job.Object) == 0 {
+		if len(o.Object) == 0 {
 			continue
 		}
-		if kind := job.GroupVersionKind(); kind.Group != v1beta1.GroupVersion.Group || kind.Kind != v1beta1.ElasticTrainingJobKind {
-			return nil, cli.Usagef("%s, document %d is a %s of %q: simulate takes ElasticTrainingJobs of %s",
-				name, len(jobs)+1, cmp.Or(kind.Kind, "thing without a kind"), job.GetAPIVersion(), v1beta1.GroupVersion.Group)
+		if is := o.GroupVersionKind(); is.Group != v1beta1.GroupVersion.Group || is.Kind != kind {
+			return nil, cli.Usagef("%s, document %d is a %s of %q: %s takes %ss of %s",
+				name, len(objects)+1, cmp.Or(is.Kind, "thing without a kind"), o.GetAPIVersion(), command, kind, v1beta1.GroupVersion.Group)
 		}
-		jobs = append(jobs, job)
+		objects = append(objects, o)
 	}
-	switch {
-	case len(jobs) == 0:
-		return nil, cli.Usagef("%s has no ElasticTrainingJob", name)
-	case len(jobs) > mostJobs:
-		return nil, cli.Usagef("%s has %d ElasticTrainingJobs: simulate takes %d", name, len(jobs), mostJobs)
+	if len(objects) == 0 {
+		return nil, cli.Usagef("%s has no %s", name, kind)
 	}
-	return jobs, nil
+	return objects, nil
 }
 
 // simulateAll asks about each job, and tells of those that may not be created.

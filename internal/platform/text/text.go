@@ -60,6 +60,24 @@ func FormatDuration(d time.Duration) string {
 	return strings.TrimSuffix(d.String(), "0m0s")
 }
 
+// FormatRoughly writes a duration with two figures, where more would be said than is known: "less than a minute", "5m", "1h30m",
+// "18h".
+func FormatRoughly(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "less than a minute"
+	case d < 10*time.Minute:
+		d = d.Round(time.Minute)
+	case d < 2*time.Hour:
+		d = d.Round(5 * time.Minute)
+	case d < 24*time.Hour:
+		d = d.Round(30 * time.Minute)
+	default:
+		d = d.Round(6 * time.Hour)
+	}
+	return strings.TrimSuffix(FormatDuration(d), "0s") // Rounded times have no seconds.
+}
+
 // FormatCount writes a number of things: "1 worker", "3 workers".
 func FormatCount[N int | int32](n N, noun string) string {
 	if n != 1 {

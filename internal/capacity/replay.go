@@ -1,0 +1,306 @@
+package capacity
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Past is what came and ran in a time that is over. All times are since its beginning.
+type Past struct {
+	Gangs []PastGang
+	// Pods are those of no gang: they held what they held, where they were, whatever gangs did.
+	Pods []PastPod
+	// End is how long the time was.
+	End time.Duration
+	// Admit returns which of the gangs that ask may have room, by their numbers in Gangs, beside those that were let in before and
+	// have not ended. It is asked each time that something came or ended; nil lets all in.
+	Admit func(at time.Duration, asking, inside []int) []int
+	// Stop ends the replay early; nil for never.
+	Stop func() bool
+}
+
+// PastGang is a gang that came, ran and ended.
+type PastGang struct {
+	// Gang is its core. No other has its Job; Tier, Created and the names order those that wait.
+	Gang
+	// Came is when it asked for room, and Lasts how long it holds it, in all if it is stopped and placed again.
+	Came, Lasts time.Duration
+	// Began is true for one that had room at the beginning.
+	Began bool
+	// Priority is that of its tier: of those that may be stopped for another gang the lowest goes first.
+	Priority int32
+}
+
+// PastPod is a pod that held its place for a time.
+type PastPod struct {
+	Pod
+	From, To time.Duration
+}
+
+// Fate is what became of a gang in a replay.
+type Fate struct {
+	// Placed is true once it had room, after it had Waited; one that never had waited until the end.
+	Placed bool
+	Waited time.Duration
+	// Held is for how long it had room, and Stopped how often it was stopped whole for another.
+	Held    time.Duration
+	Stopped int
+}
+
+// ReplayPast plays what came and ran again, on the nodes of the model with its queues, and returns what became of each gang. What
+// pods of the model hold stays held:
+//
+//	0      gangs that had room are placed
+//	|      a gang comes: it asks, is let in, and waits
+//	|      a gang ends: its room is free
+//	|--- after each: every gang that fits is placed, the highest tier first, then the oldest; then gangs that may stop others do,
+//	|    by the rule of [Model.preempt]; who is stopped waits again, with the time that was left to it
+//	v      the end: what runs is cut off
+//
+// Each gang lasts as long as it did. false if Stop ended it early: then the fates are not known.
+func (m *Model) ReplayPast(past Past) ([]Fate, bool) {
+	r := &replay{
+		foreseen: foreseen{simulation: m.clone()}, past: past, fates: make([]Fate, len(past.Gangs)),
+		gangs: make([]*replayed, len(past.Gangs)), there: map[*PastPod]bool{},
+	}
+	r.expectPast()
+	for first := true; first || len(r.ends) > 0 && r.ends[0].at <= past.End; first = false {
+		if past.Stop != nil && past.Stop() {
+			return nil, false
+		}
+		if !first {
+			r.nextEnd()
+		}
+		r.letIn()
+		r.placeWaiting()
+		r.stopForWaiting()
+	}
+	r.cutOff()
+	return r.fates, true
+}
+
+// replay is a replay at work.
+type replay struct {
+	foreseen
+	past  Past
+	fates []Fate
+	gangs []*replayed
+	// asking have come and are not let in. waiting are in the order in which they are placed, and running have room.
+	asking, running []int
+	waiting         []*replayed
+	// there are the pods of no gang that hold their place.
+	there map[*PastPod]bool
+}
+
+// replayed is a gang in a replay.
+type replayed struct {
+	*PastGang
+
+	number int
+	// alike is the same number for gangs that ask for the same.
+	alike int
+	// left is how long it still holds room once it is placed.
+	left time.Duration
+	// seats are nil while it has no room, which it has since a time.
+	seats []seat
+	since time.Duration
+}
+
+// expectPast expects all that comes and goes by itself. What ends at a moment ends before what comes then.
+func (r *replay) expectPast() {
+	for i := range r.past.Pods {
+		p := &r.past.Pods[i]
+		if p.on = r.nodeOf(p.Node, nil); p.on == nil || p.To <= p.From {
+			continue
+		}
+		r.ends = append(r.ends, ending{max(0, p.From), func() { r.enter(p) }}, ending{p.To, func() { r.withdraw(p) }})
+	}
+	alike := map[string]int{}
+	for i := range r.past.Gangs {
+		of := r.past.Gangs[i]
+		of.Apart = slices.Clone(of.Apart)
+		of.Shape.rememberKeys()
+		for a := range of.Apart {
+			of.Apart[a].rememberKeys()
+		}
+		key := of.gangKey()
+		if _, known := alike[key]; !known {
+			alike[key] = len(alike)
+		}
+		g := &replayed{PastGang: &of, number: i, alike: alike[key], left: of.Lasts}
+		r.gangs[i] = g
+		if of.Began {
+			r.wait(g)
+			continue
+		}
+		r.ends = append(r.ends, ending{of.Came, func() { r.asking = append(r.asking, i) }})
+	}
+	slices.SortStableFunc(r.ends, func(a, b ending) int { return cmp.Compare(a.at, b.at) })
+}
+
+// enter has a pod of no gang take its place.
+func (r *replay) enter(p *PastPod) {
+	r.write()
+	r.subtract(r.freeOn(p.on), &p.Pod)
+	r.subtract(r.soonOn(p.on), &p.Pod)
+	r.addAllocated(p.Queue, p.Requests)
+	r.there[p] = true
+}
+
+// withdraw has it leave.
+func (r *replay) withdraw(p *PastPod) {
+	r.write()
+	r.release(r.freeOn(p.on), &p.Pod)
+	r.release(r.soonOn(p.on), &p.Pod)
+	r.deallocate(p.Queue, p.Requests)
+	delete(r.there, p)
+}
+
+// wait adds a gang to those that wait, in their order.
+func (r *replay) wait(g *replayed) {
+	at, _ := slices.BinarySearchFunc(r.waiting, g, func(a, b *replayed) int { return a.comesBefore(&b.Gang) })
+	r.waiting = slices.Insert(r.waiting, at, g)
+}
+
+// letIn asks which of the gangs that have come may wait for room.
+func (r *replay) letIn() {
+	if len(r.asking) == 0 {
+		return
+	}
+	admitted := slices.Clone(r.asking) // A gate may return a part of what it is handed.
+	if r.past.Admit != nil {
+		inside := slices.Clone(r.running)
+		for _, g := range r.waiting {
+			inside = append(inside, g.number)
+		}
+		admitted = r.past.Admit(r.now, admitted, inside)
+	}
+	r.asking = slices.DeleteFunc(r.asking, func(i int) bool { return slices.Contains(admitted, i) })
+	for _, i := range admitted {
+		r.wait(r.gangs[i])
+	}
+}
+
+// placeWaiting places the gangs that fit, in their order.
+func (r *replay) placeWaiting() {
+	full := map[int]bool{} // Who asks for the same as one that does not fit does not fit either.
+	r.waiting = slices.DeleteFunc(r.waiting, func(g *replayed) bool {
+		if full[g.alike] || !r.fitsNow(&g.Gang) {
+			full[g.alike] = true
+			return false
+		}
+		r.start(g)
+		return true
+	})
+}
+
+// start gives a gang its room, until it ends.
+func (r *replay) start(g *replayed) {
+	g.seats, g.since = r.settle(&g.Gang), r.now
+	r.running = append(r.running, g.number)
+	if fate := &r.fates[g.number]; !fate.Placed {
+		fate.Placed, fate.Waited = true, r.now-g.Came
+	}
+	seats := g.seats
+	r.expect(g.left, func() {
+		// One that was stopped meanwhile ends at another time.
+		if len(g.seats) > 0 && &g.seats[0] == &seats[0] {
+			r.leave(g)
+		}
+	})
+}
+
+// leave takes a gang's room back.
+func (r *replay) leave(g *replayed) {
+	r.unsettle(&g.Gang, g.seats)
+	held := r.now - g.since
+	g.seats, g.left = nil, g.left-held
+	r.fates[g.number].Held += held
+	r.running = slices.DeleteFunc(r.running, func(i int) bool { return i == g.number })
+}
+
+// stopForWaiting stops gangs for those that wait and may stop them, and places these.
+func (r *replay) stopForWaiting() {
+	tried := map[int]bool{}
+	for _, g := range slices.Clone(r.waiting) {
+		if tried[g.alike] || !r.mayStopOthers(g) {
+			continue
+		}
+		tried[g.alike] = true
+		stopped, _ := New(r.snapshot()).preempt(&g.Gang, newReach(func(types.NamespacedName) bool { return true }))
+		for _, victim := range stopped {
+			i := slices.IndexFunc(r.running, func(i int) bool { return r.gangs[i].Job == victim.Job })
+			of := r.gangs[r.running[i]]
+			r.leave(of)
+			r.fates[of.number].Stopped++
+			r.wait(of)
+		}
+		if len(stopped) > 0 && r.fitsNow(&g.Gang) {
+			r.waiting = slices.DeleteFunc(r.waiting, func(w *replayed) bool { return w == g })
+			r.start(g)
+		}
+	}
+}
+
+// mayStopOthers tells whether a gang runs that another may stop.
+func (r *replay) mayStopOthers(g *replayed) bool {
+	return len(g.Preempts) > 0 && slices.ContainsFunc(r.running, func(i int) bool {
+		return r.gangs[i].Queue == g.Queue && slices.Contains(g.Preempts, r.gangs[i].TierName)
+	})
+}
+
+// snapshot is the cluster of this moment.
+func (r *replay) snapshot() Snapshot {
+	var s Snapshot
+	for i := range r.nodes {
+		n := r.nodes[i].Node
+		n.Held = nil // New is to add it up.
+		s.Nodes = append(s.Nodes, n)
+	}
+	for _, q := range r.queues {
+		s.Queues = append(s.Queues, q)
+	}
+	for _, i := range r.running {
+		g := r.gangs[i]
+		s.Running = append(s.Running, Running{
+			Job: g.Job, Queue: g.Queue, Tier: g.TierName, Priority: g.Priority, Created: g.Created,
+		})
+		for _, t := range g.seats {
+			for range t.n {
+				s.Pods = append(s.Pods, Pod{Node: t.on.Name, Requests: r.requestsOfAsk(t.of), Job: g.Job, Queue: g.Queue})
+			}
+		}
+	}
+	for p := range r.there {
+		s.Pods = append(s.Pods, p.Pod)
+	}
+	return s
+}
+
+// requestsOfAsk is what a worker asks for, of what any node has.
+func (m *inventory) requestsOfAsk(a *ask) Amounts {
+	requests := Amounts{}
+	for i, at := range a.at {
+		if m.names[at] != corev1.ResourcePods {
+			requests[m.names[at]] = a.amount[i]
+		}
+	}
+	return requests
+}
+
+// cutOff ends the replay.
+func (r *replay) cutOff() {
+	r.now = r.past.End
+	for _, i := range slices.Clone(r.running) {
+		r.leave(r.gangs[i])
+	}
+	for i := range r.fates {
+		if fate := &r.fates[i]; !fate.Placed {
+			fate.Waited = max(0, r.now-r.past.Gangs[i].Came)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package whatif
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tideline-io/tideline/internal/platform/text"
+)
+
+// mostTeams is how many teams have a sentence each: the API server hands 4,096 characters of warnings on.
+const mostTeams = 12
+
+// Report is what a change of a profile would have changed.
+type Report struct {
+	Past *Past
+	// Nodes is how many nodes it was played on.
+	Nodes int
+	// AsIs is what became of each team with the profiles as they are, and Changed with the change.
+	AsIs, Changed map[string]*Outcome
+	// Profile that is changed. Others are named if Names is true.
+	Profile string
+	Names   bool
+}
+
+// SayChange says it in sentences: what was played, then for each team, then what is left out.
+func (r *Report) SayChange() []string {
+	came, began := 0, 0
+	for i := range r.Past.Runs {
+		if r.Past.Runs[i].Began {
+			began++
+		} else {
+			came++
+		}
+	}
+	if came == 0 {
+		return []string{fmt.Sprintf("No training began to run in the last %s, as far as the ledger knows: there is nothing to play "+
+			"again.", text.FormatDuration(r.Past.To.Sub(r.Past.From)))}
+	}
+	all := sumOutcomes(slices.Collect(maps.Values(r.AsIs)))
+	said := []string{fmt.Sprintf("Played again: the last %s, with %s that came and %s that ran already, on %s of today. With the "+
+		"profiles as they are half would begin %s; really half began %s.", text.FormatDuration(r.Past.To.Sub(r.Past.From)),
+		text.FormatCount(came, "training"), text.FormatCount(began, "training"), text.FormatCount(r.Nodes, "node"),
+		sayWait(all.Waits, all.Unstarted, 0.5), sayWait(all.True, 0, 0.5))}
+	for _, team := range r.teams() {
+		said = append(said, sayTeam(team.name, team.asIs, team.changed))
+	}
+	left := "Left out: surplus, which gives way; budgets; the order within a team; approvals; trainings that had not begun."
+	if r.Past.KnownSince.After(r.Past.From) {
+		left += fmt.Sprintf(" The ledger knows nothing before %s.", r.Past.KnownSince.UTC().Format("2006-01-02 15:04"))
+	}
+	return append(said, left)
+}
+
+// team is a team in both plays.
+type team struct {
+	name          string
+	asIs, changed *Outcome
+}
+
+// teams are those that are named, the one whose profile changes first, then those for whom most changes, and the sum of all
+// others last.
+func (r *Report) teams() []team {
+	var named, others []team
+	for _, name := range slices.Sorted(maps.Keys(r.AsIs)) {
+		t := team{name, r.AsIs[name], r.Changed[name]}
+		if t.changed == nil {
+			t.changed = &Outcome{}
+		}
+		if t.name == "" {
+			t.name = "namespaces without a profile"
+		}
+		if r.Names || name == r.Profile {
+			named = append(named, t)
+		} else {
+			others = append(others, t)
+		}
+	}
+	// A team that has trainings only with the change.
+	for _, name := range slices.Sorted(maps.Keys(r.Changed)) {
+		if r.AsIs[name] == nil && (r.Names || name == r.Profile) {
+			named = append(named, team{name, &Outcome{}, r.Changed[name]})
+		}
+	}
+	slices.SortStableFunc(named, func(a, b team) int {
+		switch {
+		case a.name == r.Profile:
+			return -1
+		case b.name == r.Profile:
+			return 1
+		}
+		return cmp.Compare(b.difference(), a.difference())
+	})
+	if len(named) > mostTeams {
+		others = append(others, named[mostTeams:]...)
+		named = named[:mostTeams]
+	}
+	if len(others) == 0 {
+		return named
+	}
+	var asIs, changed []*Outcome
+	for _, t := range others {
+		asIs, changed = append(asIs, t.asIs), append(changed, t.changed)
+	}
+	return append(named, team{text.FormatCount(len(others), "other team"), sumOutcomes(asIs), sumOutcomes(changed)})
+}
+
+// difference is by how much all waits of a team together differ.
+func (t team) difference() time.Duration {
+	sum := func(o *Outcome) (all time.Duration) {
+		for _, w := range o.Waits {
+			all += w
+		}
+		return all
+	}
+	return (sum(t.changed) - sum(t.asIs)).Abs()
+}
+
+func sumOutcomes(of []*Outcome) *Outcome {
+	all := &Outcome{}
+	for _, o := range of {
+		all.Waits, all.True = append(all.Waits, o.Waits...), append(all.True, o.True...)
+		all.Unstarted, all.Stopped, all.DeviceHours = all.Unstarted+o.Unstarted, all.Stopped+o.Stopped, all.DeviceHours+o.DeviceHours
+	}
+	slices.Sort(all.Waits)
+	slices.Sort(all.True)
+	return all
+}
+
+// sayTeam says of each figure what it would be, and what it is with the profiles as they are if that differs.
+func sayTeam(name string, asIs, changed *Outcome) string {
+	var parts []string
+	trainings := len(changed.Waits) + changed.Unstarted
+	for _, of := range []struct {
+		words string
+		part  float64
+	}{{"half begin ", 0.5}, {"99 of 100 ", 0.99}} {
+		if trainings == 0 {
+			break
+		}
+		parts = append(parts, of.words+instead(sayWait(changed.Waits, changed.Unstarted, of.part),
+			sayWait(asIs.Waits, asIs.Unstarted, of.part)))
+	}
+	parts = append(parts, "cores hold "+instead(sayHours(changed), sayHours(asIs))+" hours of accelerators")
+	if changed.Unstarted+asIs.Unstarted > 0 {
+		parts = append(parts, "not begun at the end: "+instead(strconv.Itoa(changed.Unstarted), strconv.Itoa(asIs.Unstarted)))
+	}
+	if changed.Stopped+asIs.Stopped > 0 {
+		parts = append(parts, "stopped for others: "+instead(strconv.Itoa(changed.Stopped), strconv.Itoa(asIs.Stopped)))
+	}
+	return fmt.Sprintf("%s, %s: %s.", name, text.FormatCount(trainings, "training"), strings.Join(parts, "; "))
+}
+
+func instead(is, of string) string {
+	if is == of {
+		return is
+	}
+	return is + " instead of " + of
+}
+
+func sayHours(o *Outcome) string { return fmt.Sprintf("%.0f", o.DeviceHours) }
+
+// sayWait is within what time a part of a team's trainings begin, by the waits of those that do, ascending, and how many do not.
+func sayWait(waits []time.Duration, unstarted int, part float64) string {
+	n := len(waits) + unstarted
+	switch at := max(0, int(math.Ceil(part*float64(n)))-1); {
+	case n == 0:
+		return "at no time"
+	case at >= len(waits):
+		return "after the end"
+	case waits[at] < time.Minute:
+		return "within a minute"
+	default:
+		return "within " + text.FormatRoughly(waits[at])
+	}
+}
