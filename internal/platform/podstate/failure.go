@@ -25,7 +25,8 @@ type Failure struct {
 	Container string
 }
 
-// failureOf returns the failure of the container that failed last, the training container among equals, else that of the pod.
+// failureOf returns the failure of the container that failed last, the training container among equals, else that of the pod. A
+// device that is unhealthy is its reason, unless memory was: what the container says comes of that.
 func failureOf(pod *corev1.Pod) Failure {
 	var last *corev1.ContainerStateTerminated
 	container := ""
@@ -40,10 +41,14 @@ func failureOf(pod *corev1.Pod) Failure {
 			}
 		}
 	}
+	f := Failure{Reason: pod.Status.Reason, Message: pod.Status.Message}
 	if last != nil {
-		return Failure{ExitCode: last.ExitCode, Reason: last.Reason, Message: last.Message, Container: container}
+		f = Failure{ExitCode: last.ExitCode, Reason: last.Reason, Message: last.Message, Container: container}
 	}
-	return Failure{Reason: pod.Status.Reason, Message: pod.Status.Message}
+	if devices := unhealthyDevices(pod); len(devices) > 0 && !f.OutOfMemory() {
+		f.Reason, f.Message = deviceUnhealthy, strings.Join(devices, ", ")+" is unhealthy"
+	}
+	return f
 }
 
 // trainerFirst orders the training container before others.

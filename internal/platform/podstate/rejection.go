@@ -23,15 +23,34 @@ var podReasons = []string{
 // deadlineExceeded is the reason of a pod that ran for the activeDeadlineSeconds in its own spec.
 const deadlineExceeded = "DeadlineExceeded"
 
-// rejectedByNode is true if a pod failed because of its node: by the kubelet's reason, or because none of its containers ever
-// ended. A pod whose program failed has a container that ended.
+// deviceUnhealthy is the reason of a failure while the kubelet says that a device of the pod is unhealthy.
+const deviceUnhealthy = "DeviceUnhealthy"
+
+// unhealthyDevices are the devices of a pod that its kubelet says are unhealthy, as "nvidia.com/gpu GPU-1"; none where kubelets
+// do not say (feature ResourceHealthStatus).
+func unhealthyDevices(pod *corev1.Pod) []string {
+	var all []string
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		for _, of := range c.AllocatedResourcesStatus {
+			for _, device := range of.Resources {
+				if device.Health == corev1.ResourceHealthStatusUnhealthy {
+					all = append(all, string(of.Name)+" "+string(device.ResourceID))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// rejectedByNode is true if a pod failed because of its node: by a device of it, by the kubelet's reason, or because none of its
+// containers ever ended. A pod whose program failed has a container that ended.
 func rejectedByNode(pod *corev1.Pod) bool {
 	reason := pod.Status.Reason
 	switch {
 	case pod.Status.Phase != corev1.PodFailed || pod.Spec.NodeName == "" || reason == deadlineExceeded,
 		slices.Contains(podReasons, reason):
 		return false
-	case slices.Contains(nodeReasons, reason) || strings.HasPrefix(reason, outOf):
+	case slices.Contains(nodeReasons, reason) || strings.HasPrefix(reason, outOf) || failureOf(pod).Reason == deviceUnhealthy:
 		return true
 	}
 	return !slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses),
