@@ -40,6 +40,7 @@ import (
 	"github.com/tideline-io/tideline/controllers/mergejob"
 	"github.com/tideline-io/tideline/controllers/resourcequotaprofile"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
+	"github.com/tideline-io/tideline/internal/capacity/outlook"
 	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/cli/approve"
 	"github.com/tideline-io/tideline/internal/cli/convert"
@@ -200,14 +201,11 @@ func run(ctx context.Context, connection *cli.Connection, cfg *config.Configurat
 	if err != nil {
 		return err
 	}
-	judge, err := setupReconcilers(ctx, mgr, cfg, namespace, claims, clock.Now)
+	tellers, err := setupReconcilers(ctx, mgr, cfg, namespace, claims, clock.Now)
 	if err != nil {
 		return err
 	}
 	if cfg.Webhooks.Enabled {
-		read := func(ctx context.Context) (*ledger.Ledger, error) { return recorder.ReadLedger(ctx, cfg.Ledger) }
-		change := whatifasker.NewAsker(mgr.GetClient(), cfg, read, judge.ReadyNodes, clock.Now)
-		tellers := webhook.Tellers{Start: judge, Change: change}
 		if err := webhook.Setup(mgr, cfg, namespace, claims, tellers, clock.Now); err != nil {
 			return err
 		}
@@ -354,28 +352,28 @@ func (s *shared) gather(ctx context.Context, mgr ctrl.Manager) error {
 	return s.collector.Setup(ctx, mgr)
 }
 
-// setupReconcilers hands what is shared to the reconcilers of all kinds. It returns the arbiter, which webhooks ask too.
+// setupReconcilers hands what is shared to the reconcilers of all kinds. It returns what answers those who ask what would be.
 func setupReconcilers(
 	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader,
 	now func() time.Time,
-) (*arbiter.Arbiter, error) {
+) (outlook.Tellers, error) {
 	s, err := newShared(ctx, mgr, cfg, namespace, claims, now)
 	if err != nil {
-		return nil, err
+		return outlook.Tellers{}, err
 	}
 	err = elastictrainingjob.Setup(ctx, mgr, cfg, elastictrainingjob.Dependencies{
 		Arbiter: s.arbiter, Volcano: s.volcano, Scheduler: s.scheduler, Journal: s.recorder, Usage: s.collector, Claims: s.claims,
 		HyperNodes: s.hyperNodes, RouteKinds: s.routes, Now: now,
 	})
 	if err != nil {
-		return nil, err
+		return outlook.Tellers{}, err
 	}
 	err = mergejob.Setup(ctx, mgr, cfg, mergejob.Dependencies{
 		Arbiter: s.arbiter, Volcano: s.volcano, Scheduler: s.scheduler, Journal: s.recorder, Usage: s.collector,
 		Now: now,
 	})
 	if err != nil {
-		return nil, err
+		return outlook.Tellers{}, err
 	}
 	err = resourcequotaprofile.Setup(ctx, mgr, cfg, resourcequotaprofile.Dependencies{
 		Namespace: s.namespace, Arbiter: s.arbiter, Volcano: s.volcano, Spent: s.recorder.SpendingOf, Claims: s.claims,
@@ -385,7 +383,7 @@ func setupReconcilers(
 		LedgerVolatile: s.keeping.Volatile, Now: now,
 	})
 	if err != nil {
-		return nil, err
+		return outlook.Tellers{}, err
 	}
 	openLedger := func(ctx context.Context) (*ledger.Ledger, error) { return recorder.OpenLedger(ctx, cfg.Ledger) }
 	readLedger := func(ctx context.Context) (*ledger.Ledger, error) { return recorder.ReadLedger(ctx, cfg.Ledger) }
@@ -394,20 +392,23 @@ func setupReconcilers(
 		Now: now,
 	})
 	if err != nil {
-		return nil, err
+		return outlook.Tellers{}, err
+	}
+	tellers := outlook.Tellers{
+		Start: s.arbiter, Change: whatifasker.NewAsker(mgr.GetClient(), cfg, readLedger, s.arbiter.ReadyNodes, now),
 	}
 	if cfg.Console.Enabled {
-		if err := console.Setup(mgr, cfg, s.claims, readLedger, s.arbiter, now); err != nil {
-			return nil, fmt.Errorf("serve the console: %w", err)
+		if err := console.Setup(mgr, cfg, s.claims, readLedger, tellers, now); err != nil {
+			return outlook.Tellers{}, fmt.Errorf("serve the console: %w", err)
 		}
 	}
 	if err := serveReports(mgr, cfg, readLedger); err != nil {
-		return nil, fmt.Errorf("serve reports: %w", err)
+		return outlook.Tellers{}, fmt.Errorf("serve reports: %w", err)
 	}
 	if err := priorityclass.Setup(mgr, cfg.Tiers); err != nil {
-		return nil, err
+		return outlook.Tellers{}, err
 	}
-	return s.arbiter, s.gather(ctx, mgr)
+	return tellers, s.gather(ctx, mgr)
 }
 
 // serveReports has reports served beside the metrics, to whom the API server lets get their path: not at all where metrics are

@@ -49,6 +49,9 @@ const AnnotationMailAgain = "tideline.io/mail-again"
 // 1h to 744h: warnings then say what the profile would have changed. Elsewhere it means nothing.
 const AnnotationWhatIf = "tideline.io/what-if"
 
+// VerbSetShare on resourcequotaprofiles lets a user change more of a profile than its reservations and data sets.
+const VerbSetShare = "set-share"
+
 // IncrementsFile is where a merge finds the names of the increments of its run: gzipped, one a line, relative to the folder of
 // increments, in rising order.
 const IncrementsFile = "/etc/tideline/increments/increments.gz"

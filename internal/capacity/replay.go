@@ -31,6 +31,8 @@ type PastGang struct {
 	Came, Lasts time.Duration
 	// Began is true for one that had room at the beginning.
 	Began bool
+	// Follows is the number in Gangs of one that must have ended before this one asks; nil for none.
+	Follows *int
 	// Priority is that of its tier: of those that may be stopped for another gang the lowest goes first.
 	Priority int32
 }
@@ -65,22 +67,31 @@ type Fate struct {
 func (m *Model) ReplayPast(past Past) ([]Fate, bool) {
 	r := &replay{
 		foreseen: foreseen{simulation: m.clone()}, past: past, fates: make([]Fate, len(past.Gangs)),
-		gangs: make([]*replayed, len(past.Gangs)), there: map[*PastPod]bool{},
+		gangs: make([]*replayed, len(past.Gangs)), there: map[*PastPod]bool{}, followers: map[int][]int{},
 	}
 	r.expectPast()
-	for first := true; first || len(r.ends) > 0 && r.ends[0].at <= past.End; first = false {
-		if past.Stop != nil && past.Stop() {
-			return nil, false
-		}
-		if !first {
-			r.nextEnd()
-		}
-		r.letIn()
-		r.placeWaiting()
-		r.stopForWaiting()
+	r.act()
+	for len(r.ends) > 0 && r.ends[0].at <= past.End && !r.isStopped() {
+		r.nextEnd()
+		r.act()
+	}
+	if r.isStopped() {
+		return nil, false
 	}
 	r.cutOff()
 	return r.fates, true
+}
+
+func (r *replay) isStopped() bool { return r.past.Stop != nil && r.past.Stop() }
+
+// act decides until nothing changes any more at this moment.
+func (r *replay) act() {
+	r.letIn()
+	r.placeWaiting()
+	// Who is stopped may leave more room than was needed.
+	for r.stopForWaiting() {
+		r.placeWaiting()
+	}
 }
 
 // replay is a replay at work.
@@ -94,6 +105,8 @@ type replay struct {
 	waiting         []*replayed
 	// there are the pods of no gang that hold their place.
 	there map[*PastPod]bool
+	// followers are those that have come and wait for a gang to end.
+	followers map[int][]int
 }
 
 // replayed is a gang in a replay.
@@ -108,6 +121,8 @@ type replayed struct {
 	// seats are nil while it has no room, which it has since a time.
 	seats []seat
 	since time.Duration
+	// over is true once it has ended. vain is true for one that did not fit although others were stopped for it.
+	over, vain bool
 }
 
 // expectPast expects all that comes and goes by itself. What ends at a moment ends before what comes then.
@@ -117,7 +132,12 @@ func (r *replay) expectPast() {
 		if p.on = r.nodeOf(p.Node, nil); p.on == nil || p.To <= p.From {
 			continue
 		}
-		r.ends = append(r.ends, ending{max(0, p.From), func() { r.enter(p) }}, ending{p.To, func() { r.withdraw(p) }})
+		if p.From <= 0 {
+			r.enter(p) // Before gangs are placed.
+		} else {
+			r.ends = append(r.ends, ending{p.From, func() { r.enter(p) }})
+		}
+		r.ends = append(r.ends, ending{p.To, func() { r.withdraw(p) }})
 	}
 	alike := map[string]int{}
 	for i := range r.past.Gangs {
@@ -137,9 +157,20 @@ func (r *replay) expectPast() {
 			r.wait(g)
 			continue
 		}
-		r.ends = append(r.ends, ending{of.Came, func() { r.asking = append(r.asking, i) }})
+		r.ends = append(r.ends, ending{of.Came, func() { r.ask(i) }})
 	}
 	slices.SortStableFunc(r.ends, func(a, b ending) int { return cmp.Compare(a.at, b.at) })
+}
+
+// ask has a gang ask, once the one that it follows has ended.
+func (r *replay) ask(i int) {
+	g := r.gangs[i]
+	if g.Follows != nil && !r.gangs[*g.Follows].over {
+		r.followers[*g.Follows] = append(r.followers[*g.Follows], i)
+		return
+	}
+	g.Came = max(g.Came, r.now)
+	r.asking = append(r.asking, i)
 }
 
 // enter has a pod of no gang take its place.
@@ -210,8 +241,18 @@ func (r *replay) start(g *replayed) {
 		// One that was stopped meanwhile ends at another time.
 		if len(g.seats) > 0 && &g.seats[0] == &seats[0] {
 			r.leave(g)
+			r.end(g)
 		}
 	})
+}
+
+// end notes that a gang has ended, for those that follow it.
+func (r *replay) end(g *replayed) {
+	g.over = true
+	for _, i := range r.followers[g.number] {
+		r.ask(i)
+	}
+	delete(r.followers, g.number)
 }
 
 // leave takes a gang's room back.
@@ -223,15 +264,23 @@ func (r *replay) leave(g *replayed) {
 	r.running = slices.DeleteFunc(r.running, func(i int) bool { return i == g.number })
 }
 
-// stopForWaiting stops gangs for those that wait and may stop them, and places these.
-func (r *replay) stopForWaiting() {
+// stopForWaiting stops gangs for the first of those that wait for whom that makes room, and places it. It returns whether any was
+// stopped.
+func (r *replay) stopForWaiting() bool {
+	var m *Model
 	tried := map[int]bool{}
-	for _, g := range slices.Clone(r.waiting) {
-		if tried[g.alike] || !r.mayStopOthers(g) {
+	for _, g := range r.waiting {
+		if tried[g.alike] || g.vain || !r.mayStopOthers(g) || r.isStopped() {
 			continue
 		}
 		tried[g.alike] = true
-		stopped, _ := New(r.snapshot()).preempt(&g.Gang, newReach(func(types.NamespacedName) bool { return true }))
+		if m == nil {
+			m = New(r.snapshot())
+		}
+		stopped, _ := m.preempt(&g.Gang, newReach(func(types.NamespacedName) bool { return true }))
+		if len(stopped) == 0 {
+			continue
+		}
 		for _, victim := range stopped {
 			i := slices.IndexFunc(r.running, func(i int) bool { return r.gangs[i].Job == victim.Job })
 			of := r.gangs[r.running[i]]
@@ -239,11 +288,14 @@ func (r *replay) stopForWaiting() {
 			r.fates[of.number].Stopped++
 			r.wait(of)
 		}
-		if len(stopped) > 0 && r.fitsNow(&g.Gang) {
+		// The snapshot may have judged otherwise, for example of devices.
+		if g.vain = !r.fitsNow(&g.Gang); !g.vain {
 			r.waiting = slices.DeleteFunc(r.waiting, func(w *replayed) bool { return w == g })
 			r.start(g)
 		}
+		return true
 	}
+	return false
 }
 
 // mayStopOthers tells whether a gang runs that another may stop.
@@ -300,7 +352,7 @@ func (r *replay) cutOff() {
 	}
 	for i := range r.fates {
 		if fate := &r.fates[i]; !fate.Placed {
-			fate.Waited = max(0, r.now-r.past.Gangs[i].Came)
+			fate.Waited = max(0, r.now-r.gangs[i].Came)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
 )
 
 // came is a gang of so many workers of one GPU that came after so many hours, in the order of hours, and lasts for some.
@@ -27,6 +28,10 @@ func TestReplayPast(t *testing.T) {
 	began := came("old", 6, 0, 3)
 	began.Began = true
 	outside := PastPod{Pod: used("a", 4), From: time.Hour, To: 4 * time.Hour}
+	before := outside
+	before.From = 0
+	second := came("y", 2, 1, 3)
+	second.Follows = ptr.To(0)
 	const unplaced = -1
 	type fate struct{ waited, held, stopped int } // hours; waited is unplaced for one without room
 	for name, c := range map[string]struct {
@@ -50,6 +55,12 @@ func TestReplayPast(t *testing.T) {
 		"other pods hold what they held": {
 			gangs: []PastGang{came("x", 8, 2, 5)}, pods: []PastPod{outside}, fates: []fate{{2, 5, 0}},
 		},
+		"those that were there come before gangs that ran": {
+			gangs: []PastGang{began, came("y", 2, 0, 1)}, pods: []PastPod{before}, fates: []fate{{4, 3, 0}, {0, 1, 0}},
+		},
+		"another attempt comes once the one before has ended": {
+			gangs: []PastGang{came("x", 2, 0, 5), second}, fates: []fate{{0, 5, 0}, {0, 3, 0}},
+		},
 		"the limit of a queue": {
 			gangs: []PastGang{came("x", 2, 0, 5), came("y", 3, 1, 5)}, queue: Queue{Capability: Amounts{gpu: 4}},
 			fates: []fate{{0, 5, 0}, {4, 5, 0}},
@@ -70,6 +81,13 @@ func TestReplayPast(t *testing.T) {
 				inTier(came("z", 4, 2, 3), "high", 2, "low"),
 			},
 			fates: []fate{{0, 5, 1}, {0, 9, 0}, {0, 3, 0}},
+		},
+		"who is stopped leaves more room than was needed": {
+			gangs: []PastGang{
+				inTier(came("x", 8, 0, 9), "low", 1), inTier(came("small", 2, 1, 9), "low", 1),
+				inTier(came("z", 4, 2, 3), "high", 2, "low"),
+			},
+			fates: []fate{{0, 9, 1}, {1, 9, 0}, {0, 3, 0}},
 		},
 		"only another tier is stopped": {
 			gangs: []PastGang{inTier(came("x", 5, 0, 5), "low", 1), inTier(came("z", 4, 2, 3), "mid", 2, "other")},
@@ -99,12 +117,16 @@ func TestReplayPast(t *testing.T) {
 }
 
 func TestAReplayThatIsStoppedSaysNothing(t *testing.T) {
-	fates, whole := cluster([]Node{nodeOf("a", 8)}).ReplayPast(Past{
-		Gangs: []PastGang{came("x", 2, 0, 5)}, End: time.Hour, Stop: func() bool { return true },
-	})
-	g := NewWithT(t)
-	g.Expect(whole).To(BeFalse())
-	g.Expect(fates).To(BeNil())
+	for after := range 3 {
+		asked := 0
+		fates, whole := cluster([]Node{nodeOf("a", 8)}).ReplayPast(Past{
+			Gangs: []PastGang{came("x", 2, 1, 5), came("y", 2, 2, 5)}, End: 24 * time.Hour,
+			Stop: func() bool { asked++; return asked > after },
+		})
+		g := NewWithT(t)
+		g.Expect(whole).To(BeFalse(), "after %d events", after)
+		g.Expect(fates).To(BeNil())
+	}
 }
 
 // In any past: every gang that fits alone is placed in the end and holds its room for as long as it lasts, in all, however often

@@ -56,10 +56,10 @@ type Server struct {
 	guard  *guard
 	gather func(context.Context) (*view.Model, error)
 	past   pastOf
-	// foreteller answers what-if questions.
-	foreteller foreteller
-	cfg        *config.Configuration
-	log        logr.Logger
+	// whatIfs are answered by what would be.
+	whatIfs whatIfs
+	cfg     *config.Configuration
+	log     logr.Logger
 	// now is the time by which pages say how long something lasts: that of the API server, as the times in statuses are.
 	now    func() time.Time
 	origin *http.CrossOriginProtection
@@ -73,11 +73,11 @@ type Server struct {
 type pastOf = func(context.Context, *v1beta1.ElasticTrainingJob, time.Time) *view.Past
 
 func newServer(
-	g *guard, gather func(context.Context) (*view.Model, error), past pastOf, f foreteller, cfg *config.Configuration,
+	g *guard, gather func(context.Context) (*view.Model, error), past pastOf, w whatIfs, cfg *config.Configuration,
 	log logr.Logger,
 ) *Server {
 	return &Server{
-		guard: g, gather: gather, past: past, foreteller: f, cfg: cfg, log: log, now: time.Now,
+		guard: g, gather: gather, past: past, whatIfs: w, cfg: cfg, log: log, now: time.Now,
 		origin: http.NewCrossOriginProtection(), slots: make(chan struct{}, atOnce), streams: newStreams(), pace: pace,
 	}
 }
@@ -95,9 +95,9 @@ func checkServed(m config.Metrics) error {
 }
 
 // Setup has a manager's server of metrics serve the console. It fails if that server is off or has no TLS. The ledger is opened
-// when a page asks for it, if one is configured. f answers what-if questions. now is the API server's clock.
+// when a page asks for it, if one is configured. tellers answer what-if questions. now is the API server's clock.
 func Setup(
-	mgr ctrl.Manager, cfg *config.Configuration, claims *claimcache.Reader, open OpenLedger, f outlook.Foreteller,
+	mgr ctrl.Manager, cfg *config.Configuration, claims *claimcache.Reader, open OpenLedger, tellers outlook.Tellers,
 	now func() time.Time,
 ) error {
 	if err := checkServed(cfg.Metrics); err != nil {
@@ -109,7 +109,7 @@ func Setup(
 		open = nil
 	}
 	h := &historian{open: open, cfg: cfg, log: log}
-	s := newServer(newGuard(mgr.GetClient()), g.now, h.past, foreteller{mgr.GetCache(), f}, cfg, log)
+	s := newServer(newGuard(mgr.GetClient()), g.now, h.past, whatIfs{mgr.GetCache(), tellers}, cfg, log)
 	s.now = now
 	if err := mgr.Add(s.streams); err != nil {
 		return err
@@ -262,7 +262,7 @@ func (s *Server) make(ctx context.Context, at address, user *authenticationv1.Us
 	switch {
 	case at.section == whatIf:
 		p.Title, p.Still = "What if", true
-		p.Content, err = s.whatIf(ctx, user, query)
+		p.Content, err = s.whatIf(ctx, user, m, sight, query)
 	case at.section == "":
 		p.Title, p.Content = "The cluster now", view.NewCluster(m, sight, s.cfg, number("nodes"), now)
 	case at.section == "merges":
@@ -281,7 +281,7 @@ func (s *Server) make(ctx context.Context, at address, user *authenticationv1.Us
 	return p, err
 }
 
-// whatIf is the section in which people ask when a training would start.
+// whatIf is the section in which people ask what would be.
 const whatIf = "what-if"
 
 // address is which page is asked for.

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/capacity/outlook"
 	"github.com/tideline-io/tideline/internal/console/view"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/test/testutil/browser"
@@ -71,9 +72,11 @@ func serve(m *view.Model, may func(authorizationv1.SubjectAccessReviewSpec) bool
 	reader := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mine"}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}},
+		&v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads"}},
+		&v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "rec"}},
 	).Build()
-	f := foreteller{reader, &fitting{}}
-	return newServer(newGuard(api), gather, past, f, config.DefaultConfiguration(), logr.Discard())
+	w := whatIfs{reader, outlook.Tellers{Start: &fitting{}, Change: changing{}}}
+	return newServer(newGuard(api), gather, past, w, config.DefaultConfiguration(), logr.Discard())
 }
 
 func everything(authorizationv1.SubjectAccessReviewSpec) bool { return true }
@@ -211,7 +214,7 @@ func addresses(name string) []string {
 	name = url.PathEscape(name)
 	return []string{
 		"/console/", "/console/jobs", "/console/merges?pool=" + name, "/console/teams/" + name, "/console/jobs/" + name + "/" + name,
-		"/console/what-if?workers=2&namespace=" + name,
+		"/console/what-if?workers=2&namespace=" + name, "/console/what-if?days=99&team=" + name,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -50,7 +51,7 @@ func TestWhatIfIsForThoseWhoMayCreateTrainings(t *testing.T) {
 	g.Expect(w.Body.String()).To(And(ContainSubstring("<form"), Not(ContainSubstring("alert")), Not(ContainSubstring("live.js"))))
 	g.Expect(get(s, fmt.Sprintf(asked, "mine"), "good").Body.String()).To(
 		ContainSubstring("This job would start now: its 4 core workers fit."))
-	g.Expect(s.foreteller.Foreteller.(*fitting).queues).To(Equal([]string{"default"}))
+	g.Expect(s.whatIfs.Start.(*fitting).queues).To(Equal([]string{"default"}))
 	for _, namespace := range []string{"theirs", "gone"} {
 		g.Expect(get(s, fmt.Sprintf(asked, namespace), "good").Body.String()).To(And(
 			ContainSubstring("There is no namespace "+namespace+", or you may not create trainings there."),
@@ -64,6 +65,36 @@ func TestWhatIfIsForThoseWhoMayCreateTrainings(t *testing.T) {
 	followed := httptest.NewRecorder()
 	s.ServeHTTP(followed, req)
 	g.Expect(followed.Header().Get("Content-Type")).To(HavePrefix("text/html"), "an answer is not followed")
+}
+
+// changing says the guarantee that it is asked about, for how long, and whether it may name others.
+type changing struct{}
+
+func (changing) TellChange(_ context.Context, p *v1beta1.ResourceQuotaProfile, window time.Duration, names bool) []string {
+	guarantee := p.Spec.Queue.Guarantee["nvidia.com/gpu"]
+	return []string{fmt.Sprintf("%s with %s, %s, %t", p.Name, &guarantee, window, names)}
+}
+
+const askedChange = "/console/what-if?team=%s&device=nvidia.com/gpu&guarantee=8&capability=&per-user=&days=2"
+
+func TestWhatAnotherShareWouldHaveChangedIsForThoseWhoMaySetIt(t *testing.T) {
+	g := NewWithT(t)
+	lists := false
+	s := serve(world(), func(ask authorizationv1.SubjectAccessReviewSpec) bool {
+		of := ask.ResourceAttributes
+		return of == nil || (of.Verb == v1beta1.VerbSetShare || of.Verb == "update" && of.Name == "ads") && of.Name != "gone" ||
+			lists && of.Verb == "list"
+	})
+	g.Expect(get(s, fmt.Sprintf(askedChange, "ads"), "good").Body.String()).To(And(
+		ContainSubstring("ads with 8, 48h0m0s, false"), Not(ContainSubstring("would start"))))
+	for _, team := range []string{"rec", "gone"} {
+		g.Expect(get(s, fmt.Sprintf(askedChange, team), "good").Body.String()).To(And(
+			ContainSubstring("There is no profile "+team+", or you may not change it and set its share"),
+			Not(ContainSubstring("48h0m0s"))))
+	}
+	s.guard.answers = nil // As after half a minute.
+	lists = true
+	g.Expect(get(s, fmt.Sprintf(askedChange, "ads"), "good").Body.String()).To(ContainSubstring("48h0m0s, true"))
 }
 
 // The API server is asked about a bounded number of tokens that it does not know.

@@ -346,7 +346,7 @@ func (r *review) wantedShare() gang.Share {
 }
 
 // WantedShares are what the Queues of these profiles should say, beside other Queues, on what nodes have. Profiles are taken to
-// be valid.
+// be valid. A profile whose Queue is somebody else's has none.
 func WantedShares(
 	profiles []*v1beta1.ResourceQuotaProfile, queues []gang.QueueInfo, nodes capacity.Amounts, cfg *config.Configuration,
 ) []gang.Share {
@@ -355,8 +355,11 @@ func WantedShares(
 		o.Profiles = append(o.Profiles, Profile{Object: profile})
 	}
 	var shares []gang.Share
-	for _, r := range newPlanner(o, time.Time{}).reviews {
-		shares = append(shares, r.wantedShare())
+	p := newPlanner(o, time.Time{})
+	for _, r := range p.reviews {
+		if q, there := p.queues[r.profile.Name]; !there || isProfileQueue(q) {
+			shares = append(shares, r.wantedShare())
+		}
 	}
 	return shares
 }

@@ -131,7 +131,7 @@ type judge func(by Creation, rules Rules) Decision
 
 type profile = v1beta1.ResourceQuotaProfile
 
-func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimcache.Reader, tellers Tellers) *validator {
+func newJobValidator(c client.Client, cfg *config.Configuration, claims *claimcache.Reader, tellers outlook.Tellers) *validator {
 	v := &validator{client: c, config: cfg, claims: claims, of: forTraining, read: func(req admission.Request) (judge, error) {
 		before, job, err := decodeBoth[v1beta1.ElasticTrainingJob](req)
 		switch {

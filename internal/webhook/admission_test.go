@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/capacity/outlook"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -174,7 +175,7 @@ func TestValidator(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r := &reviewer{may: c.may, err: c.err}
-			response := newJobValidator(r, config.DefaultConfiguration(), nil, Tellers{}).Handle(t.Context(), creation(c.job))
+			response := newJobValidator(r, config.DefaultConfiguration(), nil, outlook.Tellers{}).Handle(t.Context(), creation(c.job))
 			g.Expect(response.Allowed).To(Equal(c.code == 0))
 			g.Expect(r.verbs()).To(Equal(c.asks), "it asks for what it must know, and no more")
 			if len(c.asks) > 0 {
@@ -250,7 +251,8 @@ func TestValidatorOfMerges(t *testing.T) {
 func TestRightIsAskedForTheUserAsTheyCame(t *testing.T) {
 	g := NewWithT(t)
 	r := &reviewer{}
-	newJobValidator(r, config.DefaultConfiguration(), nil, Tellers{}).Handle(t.Context(), creation(`{"spec":{"owner":"bob"}}`))
+	v := newJobValidator(r, config.DefaultConfiguration(), nil, outlook.Tellers{})
+	v.Handle(t.Context(), creation(`{"spec":{"owner":"bob"}}`))
 	g.Expect(r.asked).To(ConsistOf(authorizationv1.SubjectAccessReviewSpec{
 		User: "alice", UID: "7", Groups: []string{"ml"}, Extra: map[string]authorizationv1.ExtraValue{"scopes": {"a"}},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -279,7 +281,7 @@ func TestProfileOfTheNamespaceDecides(t *testing.T) {
 		`{"spec":{"owner":"alice"}}`:                        "",
 	} {
 		t.Run(job, func(t *testing.T) {
-			response := newJobValidator(r, cfg, nil, Tellers{}).Handle(t.Context(), creation(job))
+			response := newJobValidator(r, cfg, nil, outlook.Tellers{}).Handle(t.Context(), creation(job))
 			NewWithT(t).Expect(response.Allowed).To(Equal(refusal == ""))
 			if refusal != "" {
 				NewWithT(t).Expect(response.Result.Message).To(ContainSubstring(refusal))
@@ -295,7 +297,7 @@ func TestProfileOfTheNamespaceDecides(t *testing.T) {
 	t.Run("another namespace", func(t *testing.T) {
 		other := creation(`{"spec":{"owner":"alice","tier":"main-traffic"}}`)
 		other.Namespace = "search"
-		allowed := newJobValidator(r, cfg, nil, Tellers{}).Handle(t.Context(), other).Allowed
+		allowed := newJobValidator(r, cfg, nil, outlook.Tellers{}).Handle(t.Context(), other).Allowed
 		NewWithT(t).Expect(allowed).To(BeTrue(), "its cache lags, and no profile is known")
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/capacity/outlook"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/quota/approval"
 )
@@ -304,7 +305,7 @@ func TestOtherChangesAreNotLookedInto(t *testing.T) {
 func TestNothingIsApprovedBeforeItExists(t *testing.T) {
 	g := NewWithT(t)
 	by := creation(`{"metadata":{"annotations":{"tideline.io/approve":"72h"}},"spec":{"owner":"alice"}}`)
-	judged := newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil, Tellers{}).Handle(t.Context(), by)
+	judged := newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil, outlook.Tellers{}).Handle(t.Context(), by)
 	g.Expect(judged.Result.Message).To(Equal(
 		`ElasticTrainingJob.tideline.io "ctr" is invalid: metadata.annotations[tideline.io/approve]: Forbidden: a job can be ` +
 			`approved only after it was created: leave it out, and approve the job then`))

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/capacity/outlook"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -252,7 +253,7 @@ func TestChangesTakeTheRightsOfCreations(t *testing.T) {
 				for i := range cfg.Tiers {
 					cfg.Tiers[i].QoS = ""
 				}
-				response := newJobValidator(r, cfg, nil, Tellers{}).Handle(t.Context(), req)
+				response := newJobValidator(r, cfg, nil, outlook.Tellers{}).Handle(t.Context(), req)
 				g.Expect(response.Allowed).To(Equal(may != "-" || len(c.asks) == 0))
 				if may == "-" {
 					g.Expect(r.verbs()).To(Equal(c.asks), "it asks for what it must know, and no more")
@@ -333,7 +334,7 @@ func TestChangesOfOtherFieldsAreNotLookedInto(t *testing.T) {
 		hook  *validator
 		empty func() (object any, spec reflect.Value)
 	}{
-		"validate.elastictrainingjobs.tideline.io": {newJobValidator(r, cfg, nil, Tellers{}), func() (any, reflect.Value) {
+		"validate.elastictrainingjobs.tideline.io": {newJobValidator(r, cfg, nil, outlook.Tellers{}), func() (any, reflect.Value) {
 			job := &v1beta1.ElasticTrainingJob{}
 			return job, reflect.ValueOf(&job.Spec).Elem()
 		}},

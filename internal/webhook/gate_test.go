@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/capacity/outlook"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -90,7 +91,7 @@ func allocated(do func()) uint64 {
 }
 
 func allHooks() map[string]http.Handler {
-	return webhookHandlers(&reviewer{}, config.DefaultConfiguration(), nil, Tellers{}, time.Now, newGate())
+	return webhookHandlers(&reviewer{}, config.DefaultConfiguration(), nil, outlook.Tellers{}, time.Now, newGate())
 }
 
 // hostile are reviews that would take many times what they have, or that are larger than any.
@@ -294,7 +295,7 @@ func TestReviewThatDoesNotArriveIsRefused(t *testing.T) {
 		gate := newGate()
 		gate.arrival = time.Millisecond
 		served := webhook.NewServer(webhook.Options{})
-		hooks := webhookHandlers(&reviewer{}, config.DefaultConfiguration(), nil, Tellers{}, time.Now, gate)
+		hooks := webhookHandlers(&reviewer{}, config.DefaultConfiguration(), nil, outlook.Tellers{}, time.Now, gate)
 		served.Register(validateJobPath, hooks[validateJobPath])
 		server := httptest.NewUnstartedServer(served.WebhookMux())
 		server.EnableHTTP2 = protocol == "HTTP/2.0"
@@ -322,7 +323,7 @@ func TestLargeReviewsWaitForRoom(t *testing.T) {
 	g := NewWithT(t)
 	gate := newGate()
 	gate.patience = 0
-	held := webhookHandlers(&reviewer{}, config.DefaultConfiguration(), nil, Tellers{}, time.Now, gate)[validateJobPath]
+	held := webhookHandlers(&reviewer{}, config.DefaultConfiguration(), nil, outlook.Tellers{}, time.Now, gate)[validateJobPath]
 	send := func(size int) admissionv1.AdmissionReview {
 		body := review(`{"spec":{}}`)
 		recorder := httptest.NewRecorder()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
+	"github.com/tideline-io/tideline/internal/capacity/outlook"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -42,7 +43,8 @@ func TestOnlyADryRunThatWouldSucceedIsTold(t *testing.T) {
 			f := &foreteller{err: arbiter.ErrNotJudging}
 			req := creation(c.job)
 			req.DryRun = c.dry
-			response := newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil, Tellers{Start: f}).Handle(t.Context(), req)
+			v := newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil, outlook.Tellers{Start: f})
+			response := v.Handle(t.Context(), req)
 			g.Expect(response.Warnings).To(HaveLen(c.told))
 			g.Expect(f.queues).To(HaveLen(c.told), "nothing is simulated that is not told")
 		})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/config/crd"
+	"github.com/tideline-io/tideline/internal/capacity/outlook"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -83,7 +84,7 @@ func TestOnlyRestorersNameAnotherSubmitter(t *testing.T) {
 		for _, may := range []string{"", assignOwner} {
 			g, r, cfg := NewWithT(t), &reviewer{may: may}, config.DefaultConfiguration()
 			response := (map[string]*validator{
-				"job": newJobValidator(r, cfg, nil, Tellers{}), "merge": newMergeValidator(r, cfg),
+				"job": newJobValidator(r, cfg, nil, outlook.Tellers{}), "merge": newMergeValidator(r, cfg),
 			})[of.job].Handle(t.Context(), req)
 			g.Expect(response.Allowed).To(Equal(may != ""), of.job)
 			g.Expect(r.verbs()).To(Equal([]string{assignOwner}))
@@ -155,7 +156,7 @@ func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
 		})
 	}
 	req := creation(`{"spec":{"owner":"alice","submitter":{"username":"alice","groups":["ml"]}}}`)
-	NewWithT(t).Expect(newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil, Tellers{}).Handle(t.Context(),
+	NewWithT(t).Expect(newJobValidator(&reviewer{}, config.DefaultConfiguration(), nil, outlook.Tellers{}).Handle(t.Context(),
 		req).Allowed).To(BeTrue(),
 		"she is in ml")
 }
@@ -205,7 +206,7 @@ func TestTiersByGroup(t *testing.T) {
 		`{"spec":{"owner":"alice","tier":"main-traffic"}}`:                                                      "",
 	} {
 		t.Run(job, func(t *testing.T) {
-			for _, v := range []*validator{newJobValidator(r, config.DefaultConfiguration(), nil, Tellers{}), newMergeValidator(r,
+			for _, v := range []*validator{newJobValidator(r, config.DefaultConfiguration(), nil, outlook.Tellers{}), newMergeValidator(r,
 				config.DefaultConfiguration())} {
 				said, req := "", creation(job)
 				req.UserInfo.Groups = []string{"interns", "ml"}

@@ -70,18 +70,11 @@ func CachedObjects(namespace string) map[client.Object]cache.ByObject {
 	}
 }
 
-// Tellers say what would be, to dry runs; nil for nothing.
-type Tellers struct {
-	// Start of a training, and Change by a profile.
-	Start  outlook.Foreteller
-	Change ChangeTeller
-}
-
 // Setup adds the webhooks to the manager, which is ready once they can be called. namespace is the operator's own. Every replica
 // serves webhooks and maintains the certificates, whether it leads or not. Dry runs are told what tellers say. now is the API
 // server's clock, by which approvals are dated.
 func Setup(
-	mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader, tellers Tellers,
+	mgr ctrl.Manager, cfg *config.Configuration, namespace string, claims *claimcache.Reader, tellers outlook.Tellers,
 	now func() time.Time,
 ) error {
 	host, port, err := config.SplitAddress(cfg.Webhooks.BindAddress)
@@ -124,7 +117,7 @@ func separateReviews(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }
 
 // webhookHandlers are the handlers of all webhooks by path.
 func webhookHandlers(
-	c client.Client, cfg *config.Configuration, claims *claimcache.Reader, tellers Tellers, now func() time.Time, g *gate,
+	c client.Client, cfg *config.Configuration, claims *claimcache.Reader, tellers outlook.Tellers, now func() time.Time, g *gate,
 ) map[string]http.Handler {
 	created, changed := reflect.TypeFor[newJob](), reflect.TypeFor[Approvable]()
 	a := &approver{client: c, config: cfg, now: now}

@@ -16,23 +16,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/capacity/outlook"
 	"github.com/tideline-io/tideline/internal/quota/whatif"
 )
 
-// setShare is the verb on resourcequotaprofiles that lets a user change more of a profile than its reservations and data sets.
-const setShare = "set-share"
-
-// ChangeTeller says what a profile, as it would be, would have changed in a time that ends now. names says whether other teams
-// may be named.
-type ChangeTeller interface {
-	TellChange(ctx context.Context, changed *v1beta1.ResourceQuotaProfile, window time.Duration, names bool) []string
-}
+// tellTimeout is well below the timeout of the webhooks, which is ten seconds.
+const tellTimeout = 8 * time.Second
 
 // sharesValidator refuses changes of a profile, other than of its reservations and data sets, by users who may not set shares.
 type sharesValidator struct {
 	client client.Client
 	// teller answers dry runs that ask what the profile would have changed; nil for not at all.
-	teller ChangeTeller
+	teller outlook.ChangeTeller
 }
 
 // Handle judges a profile, and tells a dry run that asks for it what the profile would have changed.
@@ -41,14 +36,17 @@ func (v *sharesValidator) Handle(ctx context.Context, req admission.Request) adm
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the ResourceQuotaProfile: %w", err))
 	}
-	review, cancel := context.WithTimeout(ctx, reviewTimeout)
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
+	review, done := context.WithTimeout(ctx, reviewTimeout)
+	defer done()
 	answer := v.judge(review, req, changedShare(before, now))
 	value, asked := now.Annotations[v1beta1.AnnotationWhatIf]
 	if !asked || v.teller == nil || !answer.Allowed || !ptr.Deref(req.DryRun, false) {
 		return answer
 	}
-	window, names, refused := v.mayHear(review, req, value)
+	takesOthers := before == nil || !equality.Semantic.DeepEqual(before.Spec.NamespaceSelector, now.Spec.NamespaceSelector)
+	window, names, refused := v.mayHear(review, req, value, takesOthers)
 	if refused != "" {
 		answer.Warnings = []string{refused}
 		return answer
@@ -58,20 +56,26 @@ func (v *sharesValidator) Handle(ctx context.Context, req admission.Request) adm
 }
 
 // mayHear reads for what time a dry run asks, and whether the user may hear the figures of all teams, which is who may set
-// shares, and their names, which is who may see the profiles. Otherwise it returns why not.
-func (v *sharesValidator) mayHear(ctx context.Context, req admission.Request, value string) (time.Duration, bool, string) {
+// shares, and their names, which is who may see the profiles. Otherwise it returns why not. takesOthers is true for a profile
+// that may take namespaces of other teams: figures of its team would then be theirs.
+func (v *sharesValidator) mayHear(
+	ctx context.Context, req admission.Request, value string, takesOthers bool,
+) (window time.Duration, names bool, refused string) {
 	window, err := whatif.ParseWindow(value)
 	if err != nil {
 		return 0, false, fmt.Sprintf("metadata.annotations[%s]: %v", v1beta1.AnnotationWhatIf, err)
 	}
-	may, err := v.mayProfiles(ctx, req, setShare, req.Name)
+	may, err := v.mayProfiles(ctx, req, v1beta1.VerbSetShare, req.Name)
 	if err == nil && !may {
 		return 0, false, fmt.Sprintf("What profile %s would have changed is told to those who may change it: ask an administrator to "+
 			"bind ClusterRole tideline-set-share.", req.Name)
 	}
-	names := false
 	if err == nil {
 		names, err = v.mayProfiles(ctx, req, "list", "")
+	}
+	if err == nil && takesOthers && !names {
+		return 0, false, fmt.Sprintf("What profile %s would have changed with namespaces of others is told to those who may list "+
+			"ResourceQuotaProfiles: leave spec.namespaceSelector as it is.", req.Name)
 	}
 	if err != nil {
 		return 0, false, fmt.Sprintf("What profile %s would have changed is not known: %v: ask again.", req.Name, err)
@@ -92,7 +96,7 @@ func (v *sharesValidator) judge(ctx context.Context, req admission.Request, chan
 	if len(changed) == 0 {
 		return admission.Allowed("")
 	}
-	allowed, err := v.mayProfiles(ctx, req, setShare, req.Name)
+	allowed, err := v.mayProfiles(ctx, req, v1beta1.VerbSetShare, req.Name)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError,
 			fmt.Errorf("%s: %w: write the profile again in a moment", changed[0], err))
@@ -104,7 +108,7 @@ func (v *sharesValidator) judge(ctx context.Context, req admission.Request, chan
 	for _, at := range changed {
 		d.Refused = append(d.Refused, field.Forbidden(at, fmt.Sprintf("to write more of a profile than spec.reservations and "+
 			"spec.dataSets, a user needs the verb %s on resourcequotaprofiles.%s %s, which %q does not have: change only these, or ask "+
-			"an administrator to bind ClusterRole tideline-set-share", setShare, v1beta1.GroupVersion.Group, req.Name,
+			"an administrator to bind ClusterRole tideline-set-share", v1beta1.VerbSetShare, v1beta1.GroupVersion.Group, req.Name,
 			req.UserInfo.Username)))
 	}
 	return denyObject(v1beta1.ResourceQuotaProfileKind, req.Name, d.Refused)

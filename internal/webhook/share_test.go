@@ -36,23 +36,23 @@ func TestReservationsAreApartFromShares(t *testing.T) {
 		"a data set":    {after: strings.Replace(room, `"reservations"`, `"dataSets":[{"name":"clicks"}],"reservations"`, 1)},
 		"a label":       {after: `{"metadata":{"labels":{"a":"b"}},` + ads[1:]},
 		"a share and a member": {
-			after: `{"spec":{"queue":{"weight":3,"guarantee":{"cpu":"1"}}}}`, asks: []string{setShare},
+			after: `{"spec":{"queue":{"weight":3,"guarantee":{"cpu":"1"}}}}`, asks: []string{v1beta1.VerbSetShare},
 			says: []string{"spec.queue.weight" + cannotSetShare, "spec.members" + cannotSetShare},
 		},
 		"a guarantee": {
-			after: strings.Replace(room, "1000m", "2", 1), asks: []string{setShare},
+			after: strings.Replace(room, "1000m", "2", 1), asks: []string{v1beta1.VerbSetShare},
 			says: []string{"spec.queue.guarantee" + cannotSetShare},
 		},
 		"a cap": {
-			after: `{"spec":{"caps":{},` + ads[len(`{"spec":{`):], asks: []string{setShare},
+			after: `{"spec":{"caps":{},` + ads[len(`{"spec":{`):], asks: []string{v1beta1.VerbSetShare},
 			says: []string{"spec.caps" + cannotSetShare},
 		},
 		"an owner of the kind": {
-			after: `{"metadata":{"ownerReferences":[{"name":"a"}]},` + ads[1:], asks: []string{setShare},
+			after: `{"metadata":{"ownerReferences":[{"name":"a"}]},` + ads[1:], asks: []string{v1beta1.VerbSetShare},
 			says: []string{"metadata.ownerReferences" + cannotSetShare},
 		},
 		"a cap, without answer": {
-			after: `{"spec":{}}`, err: errors.New("late"), asks: []string{setShare},
+			after: `{"spec":{}}`, err: errors.New("late"), asks: []string{v1beta1.VerbSetShare},
 			says: []string{"the API server did not answer whether alice may set-share resourcequotaprofiles ctr " +
 				"(late): write the profile again in a moment"},
 		},
@@ -67,7 +67,7 @@ func TestReservationsAreApartFromShares(t *testing.T) {
 				g.Expect(response.Result.Message).To(ContainSubstring(says))
 			}
 			if c.err == nil && c.asks != nil {
-				r.may = setShare
+				r.may = v1beta1.VerbSetShare
 				g.Expect((&sharesValidator{client: r}).Handle(t.Context(), changing(ads, c.after)).Allowed).To(BeTrue())
 			}
 		})
@@ -77,7 +77,7 @@ func TestReservationsAreApartFromShares(t *testing.T) {
 		response := (&sharesValidator{client: r}).Handle(t.Context(), creation(room))
 		g.Expect(response.Result.Message).To(Equal(`ResourceQuotaProfile.tideline.io "ctr" is invalid: spec` + cannotSetShare))
 		g.Expect(r.asked[0].ResourceAttributes.Name).To(Equal("ctr"))
-		r.may = setShare
+		r.may = v1beta1.VerbSetShare
 		g.Expect((&sharesValidator{client: r}).Handle(t.Context(), creation(room)).Allowed).To(BeTrue())
 	})
 }
@@ -99,7 +99,7 @@ func TestEveryOtherFieldOfAProfileIsGuarded(t *testing.T) {
 	}
 }
 
-// listener is a ChangeTeller that keeps what it is asked.
+// listener is an outlook.ChangeTeller that keeps what it is asked.
 type listener struct{ asked []any }
 
 func (l *listener) TellChange(_ context.Context, p *v1beta1.ResourceQuotaProfile, window time.Duration, names bool) []string {
@@ -118,12 +118,18 @@ func TestADryRunIsToldWhatAProfileWouldHaveChanged(t *testing.T) {
 		hears string
 		asked []any
 	}{
-		"who may set shares": {after: asking("24h"), may: setShare, hears: "told", asked: []any{int32(3), 24 * time.Hour, false}},
-		"who may do all":     {after: asking("24h"), may: "*", hears: "told", asked: []any{int32(3), 24 * time.Hour, true}},
-		"a real change":      {after: asking("24h"), may: setShare, real: true},
-		"does not ask":       {after: `{"spec":{"queue":{"weight":3}}}`, may: setShare},
+		"who may set shares": {
+			after: asking("24h"), may: v1beta1.VerbSetShare, hears: "told", asked: []any{int32(3), 24 * time.Hour, false},
+		},
+		"who may do all": {after: asking("24h"), may: "*", hears: "told", asked: []any{int32(3), 24 * time.Hour, true}},
+		"who would take others' namespaces": {
+			after: strings.Replace(asking("24h"), `"spec":{`, `"spec":{"namespaceSelector":{"matchLabels":{"team":"rec"}},`, 1),
+			may:   v1beta1.VerbSetShare, hears: "leave spec.namespaceSelector as it is",
+		},
+		"a real change": {after: asking("24h"), may: v1beta1.VerbSetShare, real: true},
+		"does not ask":  {after: `{"spec":{"queue":{"weight":3}}}`, may: v1beta1.VerbSetShare},
 		"no such time": {
-			after: asking("7 days"), may: setShare, hears: `metadata.annotations[tideline.io/what-if]: "7 days" is not`,
+			after: asking("7 days"), may: v1beta1.VerbSetShare, hears: `metadata.annotations[tideline.io/what-if]: "7 days" is not`,
 		},
 		"may set no share, and changes none": {
 			after: strings.Replace(asking("24h"), `"weight":3`, `"weight":1`, 1), hears: "is told to those who may change it",

@@ -1,10 +1,11 @@
-// Package outlook says in words when a training that does not exist yet would start.
+// Package outlook says in words what would be: when a training that does not exist yet would start.
 package outlook
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
@@ -15,6 +16,19 @@ import (
 // Foreteller simulates when trainings that do not exist yet would start. *[arbiter.Arbiter] is one.
 type Foreteller interface {
 	ForetellStart(ctx context.Context, job *v1beta1.ElasticTrainingJob, queue string) (*arbiter.Outlook, error)
+}
+
+// ChangeTeller says what a profile, as it would be, would have changed in a time that ends now. names says whether other teams
+// may be named.
+type ChangeTeller interface {
+	TellChange(ctx context.Context, changed *v1beta1.ResourceQuotaProfile, window time.Duration, names bool) []string
+}
+
+// Tellers answer those who ask what would be; nil for no answer.
+type Tellers struct {
+	// Start of a training, and Change by a profile.
+	Start  Foreteller
+	Change ChangeTeller
 }
 
 // TellStart says when a training that may be created would start in a queue, or why that is not known. It names no other job:

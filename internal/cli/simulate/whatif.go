@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/platform/text"
+	"github.com/tideline-io/tideline/internal/quota/whatif"
 )
 
 const whatIfLong = `Plays what ran lately again under another ResourceQuotaProfile, and says for each team what its trainings
@@ -24,7 +26,7 @@ the right to change the profile. What the API server would refuse is refused in 
 
 The operator reads its ledger. Each training comes when it came and lasts as long as it did; Tideline's model of the cluster
 says when its core would have had room, once with the profiles as they are and once with this one. Other workloads stay where
-they were. Surplus, budgets, the order within a team and approvals are left out.
+they were. What the replay leaves out, its last line says: above all surplus, and what weight and deserved decide by it.
 
 Exit code: 0 when the profile may be written; 1 when it may not, and why is on standard error; 2 when the command is wrong.`
 
@@ -80,8 +82,8 @@ func WhatIf(connection *cli.Connection) *cobra.Command {
 				return cli.Exit(cli.ExitFailed)
 			}
 			t := told{profile.GetName(), window, heard.take()}
-			if len(t.Changes) == 0 {
-				t.Changes = []string{unanswered}
+			if !slices.ContainsFunc(t.Changes, whatif.IsAnswer) {
+				t.Changes = append(t.Changes, unanswered)
 			}
 			if output.JSON() {
 				return cli.PrintJSON(cmd.OutOrStdout(), t)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/config"
-	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // mostCoreWorkers is the largest minReplicas of a training, and mostOfADevice how many accelerators one worker may ask for here.
@@ -25,23 +23,12 @@ var mostCPU, mostMemory = resource.MustParse("1024"), resource.MustParse("2Ti")
 // plain are the quantities that are read: of an exponent such as 1e999999999 to parse or compare it would take all memory.
 var plain = regexp.MustCompile(`^[0-9]{1,12}(\.[0-9]{1,3})?([mkMGT]|[KMGT]i)?$`)
 
-// mostAsked is how much of a field is read and shown again, in bytes.
-const mostAsked = 253
-
-// WhatIf is the page on which people ask what a training that does not exist would do.
+// WhatIf is the form by which people ask when a training that does not exist would start.
 type WhatIf struct {
-	Fields []Field
-	// Wrong says what is wrong with the fields; Said is the answer.
-	Wrong, Said []string
+	Form
+
 	// Job is what is asked about; nil while nothing is asked, or something is wrong.
 	Job *v1beta1.ElasticTrainingJob
-}
-
-// Field is an input of a form.
-type Field struct {
-	Name, Label, Value string
-	// Options are all values that there are; none for any.
-	Options []string
 }
 
 // NewWhatIf reads the form. With no field in the query nothing is asked yet.
@@ -54,7 +41,7 @@ func NewWhatIf(query url.Values, cfg *config.Configuration) *WhatIf {
 			usual = t.Name
 		}
 	}
-	w := &WhatIf{Fields: []Field{
+	w := &WhatIf{Form: Form{Fields: []Field{
 		{Name: "namespace", Label: "Namespace"},
 		{Name: "workers", Label: "Core workers (minReplicas)", Value: "2"},
 		{Name: "accelerators", Label: "Accelerators of each", Value: "1"},
@@ -62,69 +49,46 @@ func NewWhatIf(query url.Values, cfg *config.Configuration) *WhatIf {
 		{Name: "cpu", Label: "CPU of each", Value: "4"},
 		{Name: "memory", Label: "Memory of each", Value: "16Gi"},
 		{Name: "tier", Label: "Tier", Value: usual, Options: tiers},
-	}}
-	if len(query) == 0 {
-		return w
+	}}}
+	if len(query) > 0 {
+		w.fill(query)
+		w.Job = w.read(cfg)
 	}
-	values := map[string]string{}
-	for i := range w.Fields {
-		f := &w.Fields[i]
-		f.Value = text.ClipLine(query.Get(f.Name), mostAsked)
-		values[f.Name] = f.Value
-	}
-	w.Job = w.read(values, cfg)
 	return w
 }
 
 // read makes the training that the fields ask about; nil, and what is wrong, if they make none.
-func (w *WhatIf) read(values map[string]string, cfg *config.Configuration) *v1beta1.ElasticTrainingJob {
-	wrong := func(name, rule string) {
-		for _, f := range w.Fields {
-			if f.Name == name {
-				w.Wrong = append(w.Wrong, fmt.Sprintf("%s: %q is not %s.", f.Label, f.Value, rule))
-			}
-		}
-	}
-	number := func(name string, least, most int) int {
-		n, err := strconv.Atoi(values[name])
-		if err != nil || n < least || n > most {
-			wrong(name, fmt.Sprintf("a whole number from %d to %d", least, most))
-		}
-		return n
-	}
+func (w *WhatIf) read(cfg *config.Configuration) *v1beta1.ElasticTrainingJob {
 	amount := func(name, example string, most resource.Quantity) (q resource.Quantity) {
-		if plain.MatchString(values[name]) {
-			q = resource.MustParse(values[name])
+		if plain.MatchString(w.value(name)) {
+			q = resource.MustParse(w.value(name))
 		}
 		if q.Sign() <= 0 || q.Cmp(most) > 0 {
-			wrong(name, fmt.Sprintf("an amount up to %s, such as %s", &most, example))
+			w.refuse(name, fmt.Sprintf("an amount up to %s, such as %s", &most, example))
 		}
 		return q
 	}
-	if len(validation.IsDNS1123Label(values["namespace"])) > 0 {
-		wrong("namespace", "the name of a namespace")
+	if len(validation.IsDNS1123Label(w.value("namespace"))) > 0 {
+		w.refuse("namespace", "the name of a namespace")
 	}
-	workers, accelerators := number("workers", 1, mostCoreWorkers), number("accelerators", 0, mostOfADevice)
+	workers, accelerators := w.number("workers", 1, mostCoreWorkers), w.number("accelerators", 0, mostOfADevice)
 	requests := corev1.ResourceList{
 		corev1.ResourceCPU: amount("cpu", "4 or 500m", mostCPU), corev1.ResourceMemory: amount("memory", "16Gi", mostMemory),
 	}
-	if _, known := cfg.Accelerators.ModelLabel(values["resource"]); !known {
-		wrong("resource", "one of "+cfg.Accelerators.JoinedNames())
-	}
-	if _, known := cfg.Tiers.FindTier(values["tier"]); !known {
-		wrong("tier", "a tier of the operator's configuration")
+	device := w.device("resource", cfg)
+	if _, known := cfg.Tiers.FindTier(w.value("tier")); !known {
+		w.refuse("tier", "a tier of the operator's configuration")
 	}
 	if len(w.Wrong) > 0 {
 		return nil
 	}
 	limits := corev1.ResourceList{corev1.ResourceMemory: requests[corev1.ResourceMemory]}
 	if accelerators > 0 {
-		device := corev1.ResourceName(values["resource"])
-		requests[device] = *resource.NewQuantity(int64(accelerators), resource.DecimalSI)
+		requests[device] = *resource.NewQuantity(accelerators, resource.DecimalSI)
 		limits[device] = requests[device]
 	}
-	job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: values["namespace"], Name: "what-if"}}
-	job.Spec.MinReplicas, job.Spec.MaxReplicas, job.Spec.Tier = int32(workers), int32(workers), values["tier"]
+	job := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: w.value("namespace"), Name: "what-if"}}
+	job.Spec.MinReplicas, job.Spec.MaxReplicas, job.Spec.Tier = int32(workers), int32(workers), w.value("tier")
 	job.Spec.Template.Spec.Containers = []corev1.Container{{
 		Name: "trainer", Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits},
 	}}

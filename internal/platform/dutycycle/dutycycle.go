@@ -13,8 +13,8 @@ const (
 	RestPerWork = 9
 )
 
-// Limiter has one piece of work be done at a time, and rests after each that took long: all that users ask for together takes a
-// tenth of a processor at most. Its zero value is ready.
+// Limiter has one piece of work of its kind be done at a time, and rests after each that took long: all that users ask for of
+// that kind takes a tenth of a processor at most. Its zero value is ready.
 type Limiter struct {
 	working sync.Mutex
 	// rested is when it may work again.

@@ -35,14 +35,14 @@ type Past struct {
 	KnownSince time.Time
 	// Runs are attempts of trainings, in the order in which they came.
 	Runs []Run
-	// Others are pods of no training. They hold what they held, whatever the profiles are.
+	// Others are pods of no training, in the order in which they began. They hold what they held, whatever the profiles are.
 	Others []Other
 }
 
 // Run is an attempt of a training, as far as its core is concerned.
 type Run struct {
-	// Name tells it from all others of its namespace.
-	Namespace, Name string
+	// Name tells it from all others of its namespace. Job is the training that it is an attempt of.
+	Namespace, Name, Job string
 	// User who owns it; empty if unknown. Tier of its priority; empty for none.
 	User, Tier string
 	// Queue and Profile that it counted for; empty for none.
@@ -51,10 +51,13 @@ type Run struct {
 	Model string
 	// Core is what each of its workers held.
 	Core []admission.MilliAmounts
-	// Came is when it asked for its core, Started when that had its room, and Ended when it left, or when the time is over.
+	// Came is when it asked for its core, or the beginning of the time for one that came before. Started is when the core had its
+	// room, and Ended when it left.
 	Came, Started, Ended time.Time
-	// Began is true for one that ran already when the time began. How long it had waited is not looked at.
-	Began bool
+	// Waited is how long it really waited, also before the time began; nil where that is unknown.
+	Waited *time.Duration
+	// Began is true for one that ran already when the time began. Ongoing is true for one that still runs when it is over.
+	Began, Ongoing bool
 }
 
 // Other is a pod of no training.
@@ -69,8 +72,14 @@ type Other struct {
 	Begin, End time.Time
 }
 
-// lasted is for how long the core held its room, one second at least.
-func (r *Run) lasted() time.Duration { return max(r.Ended.Sub(r.Started), time.Second) }
+// lasts is for how long the core holds its room in the time, one second at least. Of one that still runs it is not known how long
+// it will: it holds it to the end.
+func (r *Run) lasts(past *Past) time.Duration {
+	if r.Ongoing {
+		return past.To.Sub(past.From)
+	}
+	return max(r.Ended.Sub(r.Started), time.Second)
+}
 
 // core is what all its workers held together, and how many they were.
 func (r *Run) core() admission.MilliAmounts {

@@ -29,7 +29,7 @@ type Cluster struct {
 
 // Outcome is what became of the trainings of a team.
 type Outcome struct {
-	// Waits are how long those waited that came in the time and began to run, ascending. True are those that they really waited.
+	// Waits are how long attempts waited that came in the time and began to run, ascending. True are the waits that they really had.
 	Waits, True []time.Duration
 	// Unstarted is how many that came did not begin to run by the end.
 	Unstarted int
@@ -75,6 +75,8 @@ type replay struct {
 	pods      []capacity.PastPod
 	// othersOf are the pods of no training of teams with limits.
 	othersOf map[string][]*Other
+	// last is the latest attempt of each training so far.
+	last map[types.NamespacedName]int
 }
 
 func newReplay(past *Past, c *Cluster, profiles []*v1beta1.ResourceQuotaProfile) *replay {
@@ -82,6 +84,7 @@ func newReplay(past *Past, c *Cluster, profiles []*v1beta1.ResourceQuotaProfile)
 		past: past, c: c, has: map[corev1.ResourceName]bool{}, index: quota.NewIndex(profiles), profiles: profiles,
 		byName: map[string]*v1beta1.ResourceQuotaProfile{}, byNamespace: map[string]*v1beta1.ResourceQuotaProfile{},
 		labels: map[string]map[string]string{}, limits: map[string]admission.Limits{}, othersOf: map[string][]*Other{},
+		last: map[types.NamespacedName]int{},
 	}
 	for i := range c.Nodes {
 		for name := range c.Nodes[i].Allocatable {
@@ -134,8 +137,13 @@ func (p *replay) addRun(r *Run) {
 			Job: name, Queue: cmp.Or(queue, gang.DefaultQueue), Tier: tier.Priority, TierName: tier.Name, Preempts: tier.Preempts,
 			Created: r.Came, Workers: int32(len(r.Core)),
 		},
-		Came: r.Came.Sub(p.past.From), Lasts: r.lasted(), Began: r.Began, Priority: tier.Priority,
+		Came: r.Came.Sub(p.past.From), Lasts: r.lasts(p.past), Began: r.Began, Priority: tier.Priority,
 	}
+	of := types.NamespacedName{Namespace: r.Namespace, Name: r.Job}
+	if before, known := p.last[of]; known && r.Job != "" {
+		g.Follows = &before
+	}
+	p.last[of] = len(p.gangs)
 	g.Shape, g.Apart = p.shapesOf(r)
 	p.gangs = append(p.gangs, g)
 	p.teams = append(p.teams, team)
@@ -162,13 +170,20 @@ func (p *replay) tierNamed(name string) config.Tier {
 // shapesOf are the shape that most of a run's workers have, and those of the others. They run on the model of accelerator on
 // which they ran, and tolerate all: what else they were bound to is not known.
 func (p *replay) shapesOf(r *Run) (capacity.Shape, []capacity.Shape) {
-	all, count := make([]capacity.Shape, len(r.Core)), map[string]int{}
-	keys, most := make([]string, len(r.Core)), ""
-	for i, worker := range r.Core {
-		all[i] = capacity.Shape{
+	shapeOf := func(worker admission.MilliAmounts) capacity.Shape {
+		return capacity.Shape{
 			Requests: amountsOn(p.has, worker), NodeSelector: p.selectorOf(worker, r.Model),
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		}
+	}
+	differs := func(worker admission.MilliAmounts) bool { return !maps.Equal(worker, r.Core[0]) }
+	if !slices.ContainsFunc(r.Core, differs) {
+		return shapeOf(r.Core[0]), nil
+	}
+	all, count := make([]capacity.Shape, len(r.Core)), map[string]int{}
+	keys, most := make([]string, len(r.Core)), ""
+	for i, worker := range r.Core {
+		all[i] = shapeOf(worker)
 		keys[i] = all[i].WorkerKey()
 		if count[keys[i]]++; count[keys[i]] > count[most] {
 			most = keys[i]
@@ -198,11 +213,15 @@ func (p *replay) selectorOf(worker admission.MilliAmounts, model string) map[str
 }
 
 func (p *replay) addOther(o *Other) {
+	team, queue := p.teamOf(o.Namespace, o.Profile), o.Queue
+	if team != nil && queue != "" {
+		queue = team.Name
+	}
 	p.pods = append(p.pods, capacity.PastPod{
-		Pod:  capacity.Pod{Node: o.Node, Requests: amountsOn(p.has, o.Holds), Queue: o.Queue},
+		Pod:  capacity.Pod{Node: o.Node, Requests: amountsOn(p.has, o.Holds), Queue: queue},
 		From: o.Begin.Sub(p.past.From), To: o.End.Sub(p.past.From),
 	})
-	if team := p.teamOf(o.Namespace, o.Profile); team != nil && p.limits[team.Name].HasLimits() {
+	if team != nil && p.limits[team.Name].HasLimits() {
 		p.othersOf[team.Name] = append(p.othersOf[team.Name], o)
 	}
 }
@@ -218,6 +237,11 @@ func (p *replay) model() *capacity.Model {
 	// A Queue that is gone limited nothing that is known.
 	for i := range p.gangs {
 		there[p.gangs[i].Queue] = capacity.Queue{Name: p.gangs[i].Queue}
+	}
+	for i := range p.pods {
+		if queue := p.pods[i].Queue; queue != "" {
+			there[queue] = capacity.Queue{Name: queue}
+		}
 	}
 	for i := range p.c.Queues {
 		there[p.c.Queues[i].Name] = queueOf(&p.c.Queues[i].QueueLimits)
@@ -283,9 +307,12 @@ func (p *replay) usedBy(team string, at time.Duration) []admission.Use {
 	var used []admission.Use
 	moment := p.past.From.Add(at)
 	for _, o := range p.othersOf[team] {
-		if !o.Begin.After(moment) && o.End.After(moment) {
+		if o.Begin.After(moment) {
+			break // They are in the order in which they began.
+		}
+		if o.End.After(moment) {
 			used = append(used, admission.Use{
-				User: o.User, Model: o.Model, Holds: o.Holds, InQueue: o.Queue == team, Foreign: !o.Merging,
+				User: o.User, Model: o.Model, Holds: o.Holds, InQueue: o.Queue != "", Foreign: !o.Merging,
 			})
 		}
 	}
@@ -309,7 +336,9 @@ func (p *replay) outcomes(fates []capacity.Fate) map[string]*Outcome {
 		if r.Began {
 			continue
 		}
-		o.True = append(o.True, r.Started.Sub(r.Came))
+		if r.Waited != nil {
+			o.True = append(o.True, *r.Waited)
+		}
 		if fate.Placed {
 			o.Waits = append(o.Waits, fate.Waited)
 		} else {

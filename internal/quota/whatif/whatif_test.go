@@ -11,10 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/quota"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 )
@@ -30,11 +32,17 @@ func hour(n int) time.Time { return monday.Add(time.Duration(n) * time.Hour) }
 func ran(namespace, name string, workers, came, started, ended int) Run {
 	r := Run{
 		Namespace: namespace, Name: name, User: "alice", Tier: "exploratory", Queue: namespace, Profile: namespace,
-		Came: hour(came), Started: hour(started), Ended: hour(ended),
+		Came: hour(came), Started: hour(started), Ended: hour(ended), Waited: ptr.To(hour(started).Sub(hour(came))),
 	}
 	for range workers {
 		r.Core = append(r.Core, admission.MilliAmounts{gpu: 1000, corev1.ResourceMemory: 1 << 30})
 	}
+	return r
+}
+
+// ofJob has a run be an attempt of a training.
+func ofJob(job string, r Run) Run {
+	r.Job = job
 	return r
 }
 
@@ -86,6 +94,7 @@ func TestPlayPast(t *testing.T) {
 		runs     []Run
 		others   []Other
 		profiles []*v1beta1.ResourceQuotaProfile
+		queues   []gang.QueueInfo
 		waits    map[string][]int // hours, by team
 		hours    map[string]float64
 		left     map[string]int
@@ -127,6 +136,37 @@ func TestPlayPast(t *testing.T) {
 		"a namespace without a profile": {
 			runs: []Run{ran("lab", "x", 3, 1, 1, 4)}, waits: map[string][]int{"": {0}}, hours: map[string]float64{"": 9},
 		},
+		"one that still runs holds its room to the end": {
+			runs: []Run{
+				ran("ads", "x", 6, 0, 0, 4), func() Run {
+					r := ran("ads", "y", 4, 1, 20, 24)
+					r.Ongoing = true
+					return r
+				}(),
+			},
+			profiles: []*v1beta1.ResourceQuotaProfile{ofTeam("ads")},
+			waits:    map[string][]int{"ads": {0, 3}}, hours: map[string]float64{"ads": 24 + 80},
+		},
+		"another attempt of the same training": {
+			runs: []Run{
+				ran("ads", "other", 6, 0, 0, 4), ofJob("a", ran("ads", "a/1", 4, 1, 1, 3)), ofJob("a", ran("ads", "a/2", 4, 3, 3, 5)),
+			},
+			profiles: []*v1beta1.ResourceQuotaProfile{ofTeam("ads")},
+			waits:    map[string][]int{"ads": {0, 0, 3}}, hours: map[string]float64{"ads": 40},
+		},
+		"the Queue of somebody else stays as it is": {
+			runs:     []Run{ran("ads", "x", 3, 0, 0, 4), ran("ads", "y", 2, 1, 1, 3)},
+			profiles: []*v1beta1.ResourceQuotaProfile{ofTeam("ads")}, queues: []gang.QueueInfo{{QueueLimits: gang.QueueLimits{
+				Name: "ads", Capability: gpus(4),
+			}}},
+			waits: map[string][]int{"ads": {0, 3}}, hours: map[string]float64{"ads": 16},
+		},
+		"a Queue that only a notebook was in": {
+			runs: []Run{ran("ads", "x", 3, 1, 1, 4)}, others: []Other{{
+				Namespace: "lab", Queue: "gone", Node: "a", Holds: admission.MilliAmounts{gpu: 2000}, Begin: hour(0), End: hour(3),
+			}}, profiles: []*v1beta1.ResourceQuotaProfile{ofTeam("ads")},
+			waits: map[string][]int{"ads": {0}}, hours: map[string]float64{"ads": 9},
+		},
 		"resources that no node has": {
 			runs: []Run{func() Run {
 				r := ran("ads", "x", 1, 0, 0, 4)
@@ -139,7 +179,14 @@ func TestPlayPast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			past := &Past{From: monday, To: hour(24), Runs: c.runs, Others: c.others}
-			all := PlayPast(past, eight(), c.profiles, never)
+			on := eight()
+			on.Queues = c.queues
+			var before []*v1beta1.ResourceQuotaProfile
+			for _, p := range c.profiles {
+				before = append(before, p.DeepCopy())
+			}
+			all := PlayPast(past, on, c.profiles, never)
+			g.Expect(c.profiles).To(Equal(before), "what is of a cache is as it was")
 			g.Expect(all).To(HaveLen(len(c.waits)))
 			for team, want := range c.waits {
 				var hours []int
@@ -205,19 +252,26 @@ func TestWhatIsSaid(t *testing.T) {
 	g := NewWithT(t)
 	r := report()
 	g.Expect(r.SayChange()).To(Equal([]string{
-		"Played again: the last 24h, with 2 trainings that came and 1 training that ran already, on 63 nodes of today. With the " +
-			"profiles as they are half would begin within 20m; really half began within 5m.",
-		"ads, 2 trainings: half begin within 2h instead of within a minute; 99 of 100 after the end instead of within 20m; cores " +
+		"Played again: the last 24h, with 2 attempts of trainings that came and 1 attempt that ran already, on 63 nodes of today. " +
+			"With the profiles as they are half would begin within 20m; really half began within 5m.",
+		"ads, 2 attempts: half begin within 2h instead of within a minute; 99 of 100 after the end instead of within 20m; cores " +
 			"hold 90 instead of 100 hours of accelerators; not begun at the end: 1 instead of 0; stopped for others: 2 instead of 0.",
-		"rec, 1 training: half begin within a minute instead of within 3h; 99 of 100 within a minute instead of within 3h; cores " +
+		"rec, 1 attempt: half begin within a minute instead of within 3h; 99 of 100 within a minute instead of within 3h; cores " +
 			"hold 7 hours of accelerators.",
-		"namespaces without a profile, 0 trainings: cores hold 0 hours of accelerators.",
-		"Left out: surplus, which gives way; budgets; the order within a team; approvals; trainings that had not begun.",
+		"namespaces without a profile, 0 attempts: cores hold 0 hours of accelerators.",
+		"Left out: surplus, and what weight and deserved decide by it; Volcano's reclaim; budgets; the order within a team; " +
+			"approvals; reservations; trainings that had not begun.",
 	}))
 	r.Names, r.Past.KnownSince = false, hour(12)
 	said := r.SayChange()
-	g.Expect(said[2]).To(HavePrefix("2 other teams, 1 training: half begin within a minute instead of within 3h"), "without names")
+	g.Expect(said[2]).To(HavePrefix("2 other teams, 1 attempt: half begin within a minute instead of within 3h"), "without names")
 	g.Expect(said[3]).To(HaveSuffix(" The ledger knows nothing before 2026-11-23 12:00."))
+	delete(r.AsIs, "")
+	delete(r.Changed, "")
+	g.Expect(r.SayChange()).To(HaveLen(3), "of one other team nothing is said")
+	r.Names, r.Changed[""] = true, &Outcome{Unstarted: 5}
+	g.Expect(r.SayChange()).To(ContainElement(HavePrefix("namespaces without a profile, 5 attempts: half begin after the end")),
+		"who has trainings with the change only")
 	r.Past.Runs = []Run{{Began: true}}
 	g.Expect(r.SayChange()).To(Equal([]string{
 		"No training began to run in the last 24h, as far as the ledger knows: there is nothing to play again."}))
@@ -279,5 +333,6 @@ func TestTheSampleOfThePageIsSaid(t *testing.T) {
 	shown := strings.Join(strings.Fields(string(page)), " ")
 	for _, line := range r.SayChange() {
 		g.Expect(shown).To(ContainSubstring(line))
+		g.Expect(IsAnswer(line)).To(Equal(strings.HasPrefix(line, "Played again")))
 	}
 }

@@ -14,7 +14,15 @@ import (
 )
 
 // mostTeams is how many teams have a sentence each: the API server hands 4,096 characters of warnings on.
-const mostTeams = 12
+const mostTeams = 10
+
+// answers are how first lines of an answer begin.
+var answers = []string{"Played again: ", "What profile ", "No training ", "metadata.annotations["}
+
+// IsAnswer tells a line of an answer from other warnings.
+func IsAnswer(line string) bool {
+	return slices.ContainsFunc(answers, func(begin string) bool { return strings.HasPrefix(line, begin) })
+}
 
 // Report is what a change of a profile would have changed.
 type Report struct {
@@ -43,14 +51,16 @@ func (r *Report) SayChange() []string {
 			"again.", text.FormatDuration(r.Past.To.Sub(r.Past.From)))}
 	}
 	all := sumOutcomes(slices.Collect(maps.Values(r.AsIs)))
-	said := []string{fmt.Sprintf("Played again: the last %s, with %s that came and %s that ran already, on %s of today. With the "+
-		"profiles as they are half would begin %s; really half began %s.", text.FormatDuration(r.Past.To.Sub(r.Past.From)),
-		text.FormatCount(came, "training"), text.FormatCount(began, "training"), text.FormatCount(r.Nodes, "node"),
+	said := []string{fmt.Sprintf("Played again: the last %s, with %s of trainings that came and %s that ran already, on %s of "+
+		"today. With the profiles as they are half would begin %s; really half began %s.",
+		text.FormatDuration(r.Past.To.Sub(r.Past.From)),
+		text.FormatCount(came, "attempt"), text.FormatCount(began, "attempt"), text.FormatCount(r.Nodes, "node"),
 		sayWait(all.Waits, all.Unstarted, 0.5), sayWait(all.True, 0, 0.5))}
 	for _, team := range r.teams() {
 		said = append(said, sayTeam(team.name, team.asIs, team.changed))
 	}
-	left := "Left out: surplus, which gives way; budgets; the order within a team; approvals; trainings that had not begun."
+	left := "Left out: surplus, and what weight and deserved decide by it; Volcano's reclaim; budgets; the order within a team; " +
+		"approvals; reservations; trainings that had not begun."
 	if r.Past.KnownSince.After(r.Past.From) {
 		left += fmt.Sprintf(" The ledger knows nothing before %s.", r.Past.KnownSince.UTC().Format("2006-01-02 15:04"))
 	}
@@ -67,13 +77,14 @@ type team struct {
 // others last.
 func (r *Report) teams() []team {
 	var named, others []team
-	for _, name := range slices.Sorted(maps.Keys(r.AsIs)) {
-		t := team{name, r.AsIs[name], r.Changed[name]}
-		if t.changed == nil {
-			t.changed = &Outcome{}
-		}
-		if t.name == "" {
-			t.name = "namespaces without a profile"
+	names := slices.Concat(slices.Collect(maps.Keys(r.AsIs)), slices.Collect(maps.Keys(r.Changed)))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		t := team{cmp.Or(name, "namespaces without a profile"), r.AsIs[name], r.Changed[name]}
+		for _, o := range []**Outcome{&t.asIs, &t.changed} {
+			if *o == nil {
+				*o = &Outcome{}
+			}
 		}
 		if r.Names || name == r.Profile {
 			named = append(named, t)
@@ -81,11 +92,8 @@ func (r *Report) teams() []team {
 			others = append(others, t)
 		}
 	}
-	// A team that has trainings only with the change.
-	for _, name := range slices.Sorted(maps.Keys(r.Changed)) {
-		if r.AsIs[name] == nil && (r.Names || name == r.Profile) {
-			named = append(named, team{name, &Outcome{}, r.Changed[name]})
-		}
+	if !r.Names && len(others) == 1 {
+		others = nil // A sum over one would be that team.
 	}
 	slices.SortStableFunc(named, func(a, b team) int {
 		switch {
@@ -135,12 +143,12 @@ func sumOutcomes(of []*Outcome) *Outcome {
 // sayTeam says of each figure what it would be, and what it is with the profiles as they are if that differs.
 func sayTeam(name string, asIs, changed *Outcome) string {
 	var parts []string
-	trainings := len(changed.Waits) + changed.Unstarted
+	attempts := len(changed.Waits) + changed.Unstarted
 	for _, of := range []struct {
 		words string
 		part  float64
 	}{{"half begin ", 0.5}, {"99 of 100 ", 0.99}} {
-		if trainings == 0 {
+		if attempts == 0 {
 			break
 		}
 		parts = append(parts, of.words+instead(sayWait(changed.Waits, changed.Unstarted, of.part),
@@ -153,7 +161,7 @@ func sayTeam(name string, asIs, changed *Outcome) string {
 	if changed.Stopped+asIs.Stopped > 0 {
 		parts = append(parts, "stopped for others: "+instead(strconv.Itoa(changed.Stopped), strconv.Itoa(asIs.Stopped)))
 	}
-	return fmt.Sprintf("%s, %s: %s.", name, text.FormatCount(trainings, "training"), strings.Join(parts, "; "))
+	return fmt.Sprintf("%s, %s: %s.", name, text.FormatCount(attempts, "attempt"), strings.Join(parts, "; "))
 }
 
 func instead(is, of string) string {

@@ -73,14 +73,16 @@ func TestThePastIsReadOfTheLedger(t *testing.T) {
 	still := stay("r", "1-1", v1beta1.PartCore, "0", 0.5, 0.4)
 	still.Final = false
 	stays = append(append(stays, short...), still)
-	past := newPast(stays, []ledger.Decision{began("a", "1-1", "2..8", 10, 3)}, ago(24), noon)
+	ofA := began("a", "1-1", "2..8", 10, 3)
+	past := newPast(stays, map[attempt]start{{"ads", "a", "1-1"}: startOf(&ofA)}, ago(24), noon)
 	g.Expect(past.Runs).To(HaveLen(4))
 	g.Expect(past.Runs[2].Core).To(HaveLen(2), "two that were gone within a second were there at once")
-	g.Expect(past.Runs[3].Ended).To(Equal(noon), "one that was not seen to end goes on")
+	g.Expect([]any{past.Runs[3].Ended, past.Runs[3].Ongoing}).To(Equal([]any{noon, true}), "one that was not seen to end goes on")
+	g.Expect(past.Runs[3].Waited).To(BeNil(), "how long it waited is not on record")
 	old, a := past.Runs[0], past.Runs[1]
 	g.Expect(old.Began).To(BeTrue(), "it ran when the time began")
 	g.Expect([]time.Time{old.Came, old.Started, old.Ended}).To(Equal([]time.Time{ago(24), ago(24), ago(20)}))
-	g.Expect(a.Began).To(BeFalse())
+	g.Expect([]any{a.Began, a.Ongoing, *a.Waited}).To(Equal([]any{false, false, 3 * time.Hour}))
 	g.Expect([]time.Time{a.Came, a.Started, a.Ended}).To(Equal([]time.Time{ago(13), ago(10), ago(2)}))
 	g.Expect(a.Core).To(HaveLen(2), "its core, without surplus, and each worker once")
 	g.Expect(a.Core[0]).To(Equal(admission.MilliAmounts{gpu: 1000, corev1.ResourceMemory: 1 << 30}))
@@ -144,9 +146,10 @@ func TestWhatAChangeWouldHaveDoneIsTold(t *testing.T) {
 	g := NewWithT(t)
 	said := asker(t).TellChange(t.Context(), capped(), 24*time.Hour, true)
 	g.Expect(said).To(HaveLen(3))
-	g.Expect(said[0]).To(Equal("Played again: the last 24h, with 2 trainings that came and 0 trainings that ran already, on 1 " +
-		"node of today. With the profiles as they are half would begin within a minute; really half began within a minute."))
-	g.Expect(said[1]).To(Equal("ads, 2 trainings: half begin within a minute; 99 of 100 within 3h instead of within a minute; " +
+	g.Expect(said[0]).To(Equal("Played again: the last 24h, with 2 attempts of trainings that came and 0 attempts that ran " +
+		"already, on 1 node of today. With the profiles as they are half would begin within a minute; really half began " +
+		"within a minute."))
+	g.Expect(said[1]).To(Equal("ads, 2 attempts: half begin within a minute; 99 of 100 within 3h instead of within a minute; " +
 		"cores hold 12 hours of accelerators."))
 }
 

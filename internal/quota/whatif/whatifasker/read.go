@@ -36,9 +36,13 @@ func readPast(ctx context.Context, l *ledger.Ledger, from, to time.Time) (*whati
 	if err != nil {
 		return nil, err
 	}
-	var ran []ledger.Decision
+	ran := map[attempt]start{}
 	err = l.EachDecision(ctx, ledger.DecisionQuery{From: from, To: to, Kinds: []string{decisionlog.Ran}},
-		func(d *ledger.Decision) { ran = append(ran, *d) })
+		func(d *ledger.Decision) {
+			if len(ran) < mostPodDays {
+				ran[attempt{d.Namespace, d.Name, d.Attempt}] = startOf(d)
+			}
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +86,25 @@ func readStays(ctx context.Context, l *ledger.Ledger, from, to time.Time) ([]led
 // attempt names one of a training.
 type attempt struct{ namespace, job, id string }
 
-// newPast sorts pods, by their begin, into runs and others. ran are the decisions that tell when cores began to run.
-func newPast(stays []ledger.Stay, ran []ledger.Decision, from, to time.Time) *whatif.Past {
-	past, cores, began := &whatif.Past{From: from, To: to}, map[attempt][]ledger.Stay{}, map[attempt]*ledger.Decision{}
-	for i := range ran {
-		d := &ran[i]
-		began[attempt{d.Namespace, d.Name, d.Attempt}] = d
+// start is what a decision says of how an attempt began to run.
+type start struct {
+	at time.Time
+	// waited is how long it had waited; less than 0 for unknown. workers is how many its core has; 0 for unknown.
+	waited  time.Duration
+	workers int
+}
+
+func startOf(d *ledger.Decision) start {
+	s := start{at: d.At, waited: -1, workers: leastWorkers(d.Figures[decisionlog.Workers])}
+	if seconds, err := strconv.ParseInt(d.Figures[decisionlog.WaitedSeconds], 10, 64); err == nil {
+		s.waited = time.Duration(seconds) * time.Second
 	}
+	return s
+}
+
+// newPast sorts pods, by their begin, into runs and others. ran says of attempts when their cores began to run.
+func newPast(stays []ledger.Stay, ran map[attempt]start, from, to time.Time) *whatif.Past {
+	past, cores := &whatif.Past{From: from, To: to}, map[attempt][]ledger.Stay{}
 	var order []attempt
 	for i := range stays {
 		s := &stays[i]
@@ -109,7 +125,11 @@ func newPast(stays []ledger.Stay, ran []ledger.Decision, from, to time.Time) *wh
 		}
 	}
 	for _, of := range order {
-		past.Runs = append(past.Runs, newRun(of, cores[of], began[of], from, to))
+		began, known := ran[of]
+		if !known {
+			began.waited = -1
+		}
+		past.Runs = append(past.Runs, newRun(of, cores[of], began, from, to))
 	}
 	slices.SortStableFunc(past.Runs, func(a, b whatif.Run) int { return a.Came.Compare(b.Came) })
 	return past
@@ -129,31 +149,36 @@ func jobOf(s *ledger.Stay) (string, bool) {
 // cutLast is what is before the last hyphen; empty for what has none.
 func cutLast(name string) string { return name[:max(strings.LastIndexByte(name, '-'), 0)] }
 
-// newRun is an attempt by the pods of its core: as many as its gang had workers, and those that took the place of others later.
-func newRun(of attempt, core []ledger.Stay, began *ledger.Decision, from, to time.Time) whatif.Run {
+// newRun is an attempt by the pods of its core: one of each worker, and those that took the place of others later.
+func newRun(of attempt, core []ledger.Stay, began start, from, to time.Time) whatif.Run {
 	first := &core[0]
 	r := whatif.Run{
-		Namespace: of.namespace, Name: of.job + "/" + of.id, User: first.User, Tier: first.Tier, Queue: first.Queue,
+		Namespace: of.namespace, Name: of.job + "/" + of.id, Job: of.job, User: first.User, Tier: first.Tier, Queue: first.Queue,
 		Profile: first.Profile, Model: first.Model, Came: first.Begin, Started: first.Begin, Began: first.Begin.Before(from),
 	}
-	workers := countAtOnce(core)
-	if began != nil {
-		if seconds, err := strconv.ParseInt(began.Figures[decisionlog.WaitedSeconds], 10, 64); err == nil {
-			r.Came = began.At.Add(-time.Duration(seconds) * time.Second)
-		}
-		if least := leastWorkers(began.Figures[decisionlog.Workers]); least > 0 {
-			workers = min(workers, least)
-		}
+	if began.waited >= 0 {
+		r.Came, r.Waited = began.at.Add(-began.waited), &began.waited
 	}
+	seen := map[string]bool{}
+	var workers, later []ledger.Stay
 	for i := range core {
-		if s := &core[i]; s.End.After(r.Ended) {
-			r.Ended = s.End
+		s := &core[i]
+		r.Ended = latest(r.Ended, s.End)
+		r.Ongoing = r.Ongoing || !s.Final || s.End.After(to)
+		if seen[s.Name] {
+			later = append(later, *s)
+			continue
 		}
+		seen[s.Name] = true
+		workers = append(workers, *s)
 	}
-	for i := range core[:workers] {
-		r.Core = append(r.Core, amountsOf(core[i].Resources))
+	n := countAtOnce(core)
+	if began.workers > 0 {
+		n = min(n, began.workers)
 	}
-	// What came before the time waits from its beginning on, and what goes on after it ends with it.
+	for _, s := range slices.Concat(workers, later)[:n] {
+		r.Core = append(r.Core, amountsOf(s.Resources))
+	}
 	r.Started, r.Ended = latest(r.Started, from), earliest(r.Ended, to)
 	r.Came = earliest(latest(r.Came, from), r.Started)
 	return r
