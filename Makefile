@@ -408,6 +408,11 @@ bench-outcome: ## Play what docs/benchmarks/outcome.jsonl does not have, and wri
 	@exec nice -n 10 go run ./test/perf/outcome -trace='$(TRACE)' $(RUNS) \
 		-commit="$$(git log -1 --format=%h -- internal/training internal/capacity config/volcano test/perf/outcome test/perf/scheduler)" -page=docs/benchmarks/outcome.md
 
+.PHONY: bench-whatif
+bench-whatif: ## Hold answers of tideline whatif to what Volcano's scheduler makes of a change, and write docs/benchmarks/whatif.md: TRACE; half an hour.
+	@exec nice -n 10 go run ./test/perf/outcome -whatif -trace='$(TRACE)' -days=1 -loads=1.1 -seeds=5 \
+		-commit="$$(git log -1 --format=%h -- internal/capacity internal/quota config/volcano test/perf/outcome test/perf/scheduler)" -page=docs/benchmarks/whatif.md
+
 .PHONY: bench-fragmentation
 bench-fragmentation: ## Fill openb's nodes with its pods under two configurations, and write docs/benchmarks/fragmentation.md: OPENB; minutes.
 	@exec nice -n 10 go run ./test/perf/fragmentation -nodes='$(OPENB)/openb_node_list_gpu_node.csv' -pods='$(OPENB)/openb_pod_list_default.csv' \

@@ -31,6 +31,9 @@ var measures = map[string][]string{
 	"make bench-outcome": {
 		"internal/training", "internal/capacity", "config/volcano", "test/perf/outcome", "test/perf/scheduler",
 	},
+	"make bench-whatif": {
+		"internal/capacity", "internal/quota", "config/volcano", "test/perf/outcome", "test/perf/scheduler",
+	},
 	"make bench-repack":  {"internal/capacity", "test/perf/fragmentation"},
 	"make bench-giveway": {"config/volcano", "test/cluster/modules", "test/perf/giveway"},
 }

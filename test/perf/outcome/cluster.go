@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/test/perf/scheduler"
@@ -49,7 +50,9 @@ type run struct {
 	pods map[string]*corev1.Pod
 	// starts is when all that it needs was placed first; less than 0 for never.
 	starts time.Duration
-	over   bool
+	// ended is when it did, once it is over.
+	ended time.Duration
+	over  bool
 	// before is what was left to do when the measured time began; less than 0 for a training that came later.
 	before time.Duration
 	work   time.Duration
@@ -139,6 +142,19 @@ func newCluster(v *scheduler.Session, jobs []job) (*cluster, error) {
 		c.told.Queues = append(c.told.Queues, q)
 	}
 	return c, nil
+}
+
+// bound has teams hold no more GPUs than these, and deserve no more.
+func (c *cluster) bound(capabilities map[string]int64) {
+	for _, o := range c.told.Queues {
+		q, is := o.(*schedulingv1beta1.Queue)
+		if most, bounded := capabilities[o.GetName()]; is && bounded {
+			q.Spec.Capability = gpus(most)
+			if deserved := q.Spec.Deserved[gpu]; deserved.Value() > most {
+				q.Spec.Deserved = gpus(most)
+			}
+		}
+	}
 }
 
 func nodeSize(i int) int32 { return min(gpusPerNode, int32(gpusOfCluster-i*gpusPerNode)) }
@@ -379,7 +395,7 @@ func (c *cluster) meet(r *run) {
 // finish takes away all of a training that has ended.
 func (c *cluster) finish(r *run) {
 	r.end(c.now)
-	r.over, r.left = true, 0
+	r.over, r.left, r.ended = true, 0, c.now
 	for _, p := range r.pods {
 		c.remove(r, p)
 	}

@@ -33,6 +33,8 @@ type result struct {
 // plan is what is to be run.
 type plan struct {
 	trace, only, results, commit, page string
+	// whatIf has the answers of `tideline whatif` be held to what the scheduler makes of a change, instead of all else.
+	whatIf bool
 
 	loads       []float64
 	days, seeds int
@@ -49,8 +51,14 @@ func main() {
 		"`file` to which results are added; what it has is not run again")
 	flag.StringVar(&p.commit, "commit", "", "`commit` that results are said to be of")
 	flag.StringVar(&p.page, "page", "", "`page` into which all results are written; none: they are not")
+	flag.BoolVar(&p.whatIf, "whatif", false, "hold answers of tideline whatif to what Volcano's scheduler makes of a change")
 	flag.Parse()
 	err := p.readLoads(*many)
+	if err == nil && p.whatIf {
+		if err = p.compareWhatIf(context.Background()); err == nil {
+			return
+		}
+	}
 	if err == nil {
 		err = p.run(context.Background())
 	}
@@ -76,14 +84,9 @@ func (p *plan) readLoads(text string) error {
 
 // run plays what the file of results does not have, seed by seed, so that whenever it is stopped all subjects have as many seeds.
 func (p *plan) run(ctx context.Context) error {
-	file, err := os.Open(p.trace)
+	trace, err := p.openTrace()
 	if err != nil {
 		return err
-	}
-	defer func() { _ = file.Close() }()
-	trace, err := readTrace(file)
-	if err != nil {
-		return fmt.Errorf("%s: %w", p.trace, err)
 	}
 	missing, err := p.missing()
 	if err != nil || len(missing) == 0 {
@@ -106,6 +109,19 @@ func (p *plan) run(ctx context.Context) error {
 		_, _ = fmt.Printf("%s, load %.1f, seed %d: %+v\n", is.Subject, is.Load, is.Seed, is.figures)
 	}
 	return nil
+}
+
+func (p *plan) openTrace() ([]traced, error) {
+	file, err := os.Open(p.trace)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	trace, err := readTrace(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.trace, err)
+	}
+	return trace, nil
 }
 
 // toPlay is a run without figures yet.

@@ -39,29 +39,9 @@ var entrants = []entrant{
 type player struct{ *scheduler.Program }
 
 func (p *player) play(ctx context.Context, e entrant, jobs []job, days int) (figures, error) {
-	configuration := p.Stock
-	if e.ours {
-		configuration = p.Ours
-	}
-	v, err := p.Start(ctx, configuration)
-	if err != nil {
-		return figures{}, err
-	}
 	began := time.Now()
-	c, err := newCluster(v, jobs)
+	c, err := p.playOn(ctx, e, jobs, days, nil)
 	if err != nil {
-		v.Kill()
-		return figures{}, err
-	}
-	if c.subject, err = e.on(c); err != nil {
-		v.Kill()
-		return figures{}, err
-	}
-	c.tell = func(hour time.Duration, sessions int) {
-		_, _ = fmt.Fprintf(os.Stderr, "%s: %s after %s, %d sessions\n", e.name, hour, time.Since(began).Round(time.Second), sessions)
-	}
-	if err := c.play(days); err != nil {
-		v.Kill()
 		return figures{}, err
 	}
 	offers := map[string]float64{}
@@ -71,5 +51,34 @@ func (p *player) play(ctx context.Context, e entrant, jobs []job, days int) (fig
 	}
 	f := c.figures(days, offers)
 	f.Took = time.Since(began)
-	return f, v.Stop()
+	return f, nil
+}
+
+// playOn plays a run to its end. capabilities bound what teams hold; nil for no team.
+func (p *player) playOn(ctx context.Context, e entrant, jobs []job, days int, capabilities map[string]int64) (*cluster, error) {
+	configuration := p.Stock
+	if e.ours {
+		configuration = p.Ours
+	}
+	v, err := p.Start(ctx, configuration)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	c, err := newCluster(v, jobs)
+	if err == nil {
+		c.bound(capabilities)
+		c.subject, err = e.on(c)
+	}
+	if err == nil {
+		c.tell = func(hour time.Duration, sessions int) {
+			_, _ = fmt.Fprintf(os.Stderr, "%s: %s after %s, %d sessions\n", e.name, hour, time.Since(began).Round(time.Second), sessions)
+		}
+		err = c.play(days)
+	}
+	if err != nil {
+		v.Kill()
+		return nil, err
+	}
+	return c, v.Stop()
 }

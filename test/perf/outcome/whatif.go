@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/quota"
+	"github.com/tideline-io/tideline/internal/quota/admission"
+	"github.com/tideline-io/tideline/internal/quota/whatif"
+	"github.com/tideline-io/tideline/test/perf/scheduler"
+	"github.com/tideline-io/tideline/test/testutil/benchmark"
+)
+
+const whatIfCommand = "make bench-whatif"
+
+// gangs are the trainings of this comparison: as large as was asked, under the configuration that Tideline ships.
+var gangs = entrant{"as asked, ours", true, jobsOf(asked, asked)}
+
+// foreseen is one group of trainings in one seed: what `tideline whatif` says that they would wait, and what they wait where the
+// scheduler runs them under the change. before is what they wait without it.
+type foreseen struct {
+	seed  uint64
+	group string
+	n     int
+	// Quantiles 0.5 and 0.99.
+	before, says, truth [2]time.Duration
+}
+
+// compareWhatIf plays each seed twice, without and with the change, and asks after the first what the change would do.
+func (p *plan) compareWhatIf(ctx context.Context) error {
+	trace, err := p.openTrace()
+	if err != nil {
+		return err
+	}
+	program, done, err := scheduler.BuildAside(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	player := player{program}
+	var all []foreseen
+	for seed := uint64(1); seed <= uint64(p.seeds); seed++ {
+		rows, err := player.foresee(ctx, draw(trace, p.loads[0], seed, p.days), p.days)
+		if err != nil {
+			return fmt.Errorf("seed %d: %w", seed, err)
+		}
+		for i := range rows {
+			rows[i].seed = seed
+			_, _ = fmt.Printf("%+v\n", rows[i])
+		}
+		all = append(all, rows...)
+	}
+	if p.page == "" {
+		return nil
+	}
+	return benchmark.WriteResults(p.page, whatIfCommand, p.tableOfWhatIf(all), nil)
+}
+
+// foresee plays one seed.
+func (p *player) foresee(ctx context.Context, jobs []job, days int) ([]foreseen, error) {
+	is, err := p.playOn(ctx, gangs, jobs, days, nil)
+	if err != nil {
+		return nil, err
+	}
+	team, most := is.largestTeam()
+	changed, err := p.playOn(ctx, gangs, jobs, days, map[string]int64{team: most})
+	if err != nil {
+		return nil, err
+	}
+	end := time.Duration(days) * day
+	past, on := is.past(end), is.asItIs()
+	profiles := is.profiles()
+	at := slices.IndexFunc(profiles, func(p *v1beta1.ResourceQuotaProfile) bool { return p.Name == team })
+	smaller := profiles[at].DeepCopy()
+	smaller.Spec.Queue.Capability = gpus(most)
+	smaller.Spec.Queue.Deserved = gpus(min(most, deservedBy(profiles[at])))
+	said := whatif.PlayPast(past, on, whatif.ReplaceProfile(profiles, smaller), func() bool { return false })
+	truth := map[string]time.Duration{}
+	for _, r := range changed.all {
+		truth[r.name] = r.waited(end)
+	}
+	rows := []foreseen{{group: "the team whose share shrinks"}, {group: "all others"}}
+	for g := range rows {
+		var before, says, waits []time.Duration
+		for name, outcome := range said {
+			if (name == team) == (g == 0) {
+				says = append(says, outcome.Waits...)
+				for range outcome.Unstarted {
+					says = append(says, end)
+				}
+			}
+		}
+		for _, r := range is.all {
+			if (r.team == team) == (g == 0) && r.starts >= 0 {
+				before, waits = append(before, r.waited(end)), append(waits, truth[r.name])
+			}
+		}
+		rows[g].n = len(waits)
+		for q, part := range []float64{0.5, 0.99} {
+			rows[g].before[q], rows[g].says[q], rows[g].truth[q] = partOf(before, part), partOf(says, part), partOf(waits, part)
+		}
+	}
+	return rows, nil
+}
+
+// waited is how long a training waited until it began or, if it did not, until the end.
+func (r *run) waited(end time.Duration) time.Duration {
+	if r.starts < 0 {
+		return end - r.comes
+	}
+	return r.starts - r.comes
+}
+
+// partOf is the value of that part of a list.
+func partOf(of []time.Duration, part float64) time.Duration {
+	if len(of) == 0 {
+		return 0
+	}
+	slices.Sort(of)
+	return of[max(0, int(math.Ceil(part*float64(len(of))))-1)]
+}
+
+// largestTeam is the team that deserves most, and half of that.
+func (c *cluster) largestTeam() (team string, half int64) {
+	for _, p := range c.profiles() {
+		if n := deservedBy(p); n/2 > half {
+			team, half = p.Name, n/2
+		}
+	}
+	return team, half
+}
+
+func gpus(n int64) corev1.ResourceList {
+	return corev1.ResourceList{gpu: *resource.NewQuantity(n, resource.DecimalSI)}
+}
+
+func deservedBy(p *v1beta1.ResourceQuotaProfile) int64 {
+	n := p.Spec.Queue.Deserved[gpu]
+	return n.Value()
+}
+
+// profiles are those that have the Queues of the teams.
+func (c *cluster) profiles() []*v1beta1.ResourceQuotaProfile {
+	var all []*v1beta1.ResourceQuotaProfile
+	offers, total := map[string]float64{}, 0.0
+	for _, r := range c.all {
+		offer := float64(r.job.asked) * r.job.lasts.Seconds()
+		offers[r.team], total = offers[r.team]+offer, total+offer
+	}
+	for _, team := range c.teams {
+		p := &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: team}}
+		p.Spec.NamespaceSelector.MatchLabels = map[string]string{"team": team}
+		p.Spec.Queue.Weight, p.Spec.Queue.Deserved = 1, gpus(max(1, int64(offers[team]/total*gpusOfCluster+0.5)))
+		all = append(all, p)
+	}
+	return all
+}
+
+// asItIs is the cluster on which the past is played again.
+func (c *cluster) asItIs() *whatif.Cluster {
+	on := &whatif.Cluster{Config: config.DefaultConfiguration()}
+	for i := range nodes {
+		n := newNode(i)
+		on.Nodes = append(on.Nodes, capacity.Node{Name: n.Name, Allocatable: capacity.AmountsOf(n.Status.Allocatable)})
+	}
+	for _, team := range c.teams {
+		on.Namespaces = append(on.Namespaces, quota.Namespace{Name: team, Labels: map[string]string{"team": team}})
+	}
+	return on
+}
+
+// past is what the ledger would have of a run: trainings that began.
+func (c *cluster) past(end time.Duration) *whatif.Past {
+	p := &whatif.Past{From: weekBegins, To: weekBegins.Add(end), KnownSince: weekBegins}
+	for _, r := range c.all {
+		if r.starts < 0 {
+			continue
+		}
+		ended := end
+		if r.over {
+			ended = r.ended
+		}
+		past := whatif.Run{
+			Namespace: r.team, Name: r.name, Job: r.name, Ongoing: !r.over, User: r.team, Queue: r.team, Profile: r.team,
+			Came: weekBegins.Add(r.comes), Started: weekBegins.Add(r.starts), Ended: weekBegins.Add(ended),
+		}
+		for range r.job.asked {
+			past.Core = append(past.Core, admission.MilliAmounts{gpu: 1000})
+		}
+		p.Runs = append(p.Runs, past)
+	}
+	return p
+}
+
+// tableOfWhatIf writes the results as Markdown.
+func (p *plan) tableOfWhatIf(all []foreseen) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "An offered load of %.1f, %d days, %d seeds; at commit %s.\n\n", p.loads[0], p.days, p.seeds, p.commit)
+	b.WriteString("| trainings of | seed | how many | median without the change, min | as said, min | in truth, min | " +
+		"said ÷ truth | 99th without, min | as said, min | in truth, min | said ÷ truth |\n|" + strings.Repeat("---|", 11) + "\n")
+	for i := range all {
+		f := &all[i]
+		fmt.Fprintf(&b, "| %s | %d | %d |", f.group, f.seed, f.n)
+		for q := range f.says {
+			ratio := "–"
+			if f.truth[q] > 0 {
+				ratio = fmt.Sprintf("%.2f", f.says[q].Minutes()/f.truth[q].Minutes())
+			}
+			fmt.Fprintf(&b, " %.1f | %.1f | %.1f | %s |", f.before[q].Minutes(), f.says[q].Minutes(), f.truth[q].Minutes(), ratio)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
