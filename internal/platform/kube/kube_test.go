@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 var pods = schema.GroupResource{Resource: "pods"}
@@ -162,6 +163,35 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 		stripped, _ = o.(*corev1.Pod)
 		g.Expect(stripped.Status.ContainerStatuses[0].Name).To(Equal(c.name), "%s of %s", c.kind, c.group)
 	}
+}
+
+// What is read of a pod is what the cache keeps of it.
+func TestAnUnhealthyDeviceIsSeenThroughTheCache(t *testing.T) {
+	g := NewWithT(t)
+	device := func(id string, health corev1.ResourceHealthStatus) corev1.ResourceHealth {
+		return corev1.ResourceHealth{ResourceID: corev1.ResourceID(id), Health: health}
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", OwnerReferences: owned("p", "job").OwnerReferences},
+		Spec:       corev1.PodSpec{NodeName: "n"},
+		Status: corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "trainer", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}},
+			AllocatedResourcesStatus: []corev1.ResourceStatus{{Name: "nvidia.com/gpu", Resources: []corev1.ResourceHealth{
+				device("GPU-0", corev1.ResourceHealthStatusHealthy), device("GPU-1", corev1.ResourceHealthStatusUnhealthy),
+			}}},
+		}}},
+	}
+	for i := range 100 {
+		pod.Status.ContainerStatuses[0].AllocatedResourcesStatus[0].Resources = append(
+			pod.Status.ContainerStatuses[0].AllocatedResourcesStatus[0].Resources, device(fmt.Sprint("x", i), "Unhealthy"))
+	}
+	o, err := StripPod("example.com/user")(pod)
+	g.Expect(err).NotTo(HaveOccurred())
+	stripped, _ := o.(*corev1.Pod)
+	worker := podstate.ReadWorker(stripped, 0)
+	g.Expect(worker.Rejected).To(BeTrue())
+	g.Expect(worker.Failure.Message).To(And(ContainSubstring("nvidia.com/gpu GPU-1"), Not(ContainSubstring("GPU-0"))))
+	g.Expect(stripped.Status.ContainerStatuses[0].AllocatedResourcesStatus).To(HaveLen(mostUnhealthy))
 }
 
 func TestStripPodKeepsWhatAPodRequestsAsAWhole(t *testing.T) {

@@ -271,15 +271,33 @@ func keepWorkerStatus(stripped, pod *corev1.Pod) {
 	stripped.Status.ContainerStatuses = statesOf(pod.Status.ContainerStatuses)
 }
 
-// statesOf keeps how containers ended, how often they restarted, and what they wait for.
+// statesOf keeps how containers ended, how often they restarted, what they wait for, and which of their devices are unhealthy.
 func statesOf(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var kept []corev1.ContainerStatus
 	for _, c := range all {
-		if c.State.Terminated != nil || c.State.Waiting != nil || c.RestartCount > 0 {
+		unhealthy := unhealthyOf(c.AllocatedResourcesStatus)
+		if c.State.Terminated != nil || c.State.Waiting != nil || c.RestartCount > 0 || len(unhealthy) > 0 {
 			kept = append(kept, corev1.ContainerStatus{
 				Name: c.Name, RestartCount: c.RestartCount, LastTerminationState: c.LastTerminationState,
-				State: corev1.ContainerState{Terminated: c.State.Terminated, Waiting: c.State.Waiting},
+				State:                    corev1.ContainerState{Terminated: c.State.Terminated, Waiting: c.State.Waiting},
+				AllocatedResourcesStatus: unhealthy,
 			})
+		}
+	}
+	return kept
+}
+
+// mostUnhealthy is how many unhealthy devices of a container are kept: one is enough to blame the node.
+const mostUnhealthy = 16
+
+// unhealthyOf keeps the devices that a kubelet says are unhealthy.
+func unhealthyOf(all []corev1.ResourceStatus) []corev1.ResourceStatus {
+	var kept []corev1.ResourceStatus
+	for _, of := range all {
+		for _, device := range of.Resources {
+			if device.Health == corev1.ResourceHealthStatusUnhealthy && len(kept) < mostUnhealthy {
+				kept = append(kept, corev1.ResourceStatus{Name: of.Name, Resources: []corev1.ResourceHealth{device}})
+			}
 		}
 	}
 	return kept

@@ -25,8 +25,8 @@ type Failure struct {
 	Container string
 }
 
-// failureOf returns the failure of the container that failed last, the training container among equals, else that of the pod. A
-// device that is unhealthy is its reason, unless memory was: what the container says comes of that.
+// failureOf returns the failure of the container that failed last, the training container among equals, else that of the pod. If
+// a device of a pod that failed is unhealthy, that is the reason, unless memory was: what the container says comes of it.
 func failureOf(pod *corev1.Pod) Failure {
 	var last *corev1.ContainerStateTerminated
 	container := ""
@@ -45,8 +45,11 @@ func failureOf(pod *corev1.Pod) Failure {
 	if last != nil {
 		f = Failure{ExitCode: last.ExitCode, Reason: last.Reason, Message: last.Message, Container: container}
 	}
-	if devices := unhealthyDevices(pod); len(devices) > 0 && !f.OutOfMemory() {
-		f.Reason, f.Message = deviceUnhealthy, strings.Join(devices, ", ")+" is unhealthy"
+	// A pod that has a reason of its own, and one that goes on, did not fail for a device.
+	if last != nil && pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "" && !f.OutOfMemory() {
+		if devices := unhealthyDevices(pod); len(devices) > 0 {
+			f.Reason, f.Message = deviceUnhealthy, "unhealthy: "+strings.Join(devices, ", ")
+		}
 	}
 	return f
 }

@@ -39,7 +39,8 @@ func unhealthyDevices(pod *corev1.Pod) []string {
 			}
 		}
 	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all) // Init containers may share devices with others.
 }
 
 // rejectedByNode is true if a pod failed because of its node: by a device of it, by the kubelet's reason, or because none of its

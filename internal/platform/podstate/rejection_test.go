@@ -37,7 +37,13 @@ func TestAFailureOnAnUnhealthyDeviceIsTheNodes(t *testing.T) {
 	w := ReadWorker(on(corev1.ResourceHealthStatusUnhealthy), 1)
 	g.Expect(w.Rejected).To(BeTrue(), "its own program may have failed for it")
 	g.Expect(w.Failure.SpeaksOfNode()).To(BeTrue(), "and it counts against the node")
-	g.Expect(w.Failure.String()).To(Equal(" with exit code 1 (DeviceUnhealthy): nvidia.com/gpu GPU-1 is unhealthy"))
+	g.Expect(w.Failure.String()).To(Equal(" with exit code 1 (DeviceUnhealthy): unhealthy: nvidia.com/gpu GPU-1"))
+	evicted := on(corev1.ResourceHealthStatusUnhealthy)
+	evicted.Status.Reason = "Evicted"
+	g.Expect(ReadWorker(evicted, 1).Failure.Reason).To(Equal("Error"), "who was evicted did not fail for a device")
+	goesOn := on(corev1.ResourceHealthStatusUnhealthy)
+	goesOn.Status.Phase = corev1.PodRunning
+	g.Expect(ReadWorker(goesOn, 1).Failure.Reason).To(Equal("Error"), "nor one that was restarted in place")
 	killed := on(corev1.ResourceHealthStatusUnhealthy)
 	killed.Status.ContainerStatuses[0].State.Terminated.Reason = "OOMKilled"
 	g.Expect(ReadWorker(killed, 1).Rejected).To(BeFalse(), "no device takes memory")
