@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -53,8 +54,8 @@ type Fate struct {
 	Stopped int
 }
 
-// ReplayPast plays what came and ran again, on the nodes of the model with its queues, and returns what became of each gang. What
-// pods of the model hold stays held:
+// ReplayPast plays what came and ran again, on the nodes of the model with its queues, and returns what became of each gang. The
+// model must have no pods:
 //
 //	0      gangs that had room are placed
 //	|      a gang comes: it asks, is let in, and waits
@@ -89,7 +90,7 @@ func (r *replay) act() {
 	r.letIn()
 	r.placeWaiting()
 	// Who is stopped may leave more room than was needed.
-	for r.stopForWaiting() {
+	for vain := map[attemptToStop]bool{}; r.stopForWaiting(vain); {
 		r.placeWaiting()
 	}
 }
@@ -121,8 +122,8 @@ type replayed struct {
 	// seats are nil while it has no room, which it has since a time.
 	seats []seat
 	since time.Duration
-	// over is true once it has ended. vain is true for one that did not fit although others were stopped for it.
-	over, vain bool
+	// over is true once it has ended.
+	over bool
 }
 
 // expectPast expects all that comes and goes by itself. What ends at a moment ends before what comes then.
@@ -264,16 +265,27 @@ func (r *replay) leave(g *replayed) {
 	r.running = slices.DeleteFunc(r.running, func(i int) bool { return i == g.number })
 }
 
+// attemptToStop names gangs that would stop the same others.
+type attemptToStop struct {
+	alike int
+	tier  string
+}
+
 // stopForWaiting stops gangs for the first of those that wait for whom that makes room, and places it. It returns whether any was
-// stopped.
-func (r *replay) stopForWaiting() bool {
+// stopped. vain are those for whom others were stopped in vain at this moment.
+func (r *replay) stopForWaiting(vain map[attemptToStop]bool) bool {
 	var m *Model
-	tried := map[int]bool{}
+	running := r.runningTiers()
+	tried := maps.Clone(vain)
 	for _, g := range r.waiting {
-		if tried[g.alike] || g.vain || !r.mayStopOthers(g) || r.isStopped() {
+		try := attemptToStop{g.alike, g.TierName}
+		if len(g.Preempts) == 0 || tried[try] || r.isStopped() {
 			continue
 		}
-		tried[g.alike] = true
+		tried[try] = true
+		if !slices.ContainsFunc(g.Preempts, func(tier string) bool { return running[inQueue{g.Queue, tier}] }) {
+			continue
+		}
 		if m == nil {
 			m = New(r.snapshot())
 		}
@@ -288,21 +300,24 @@ func (r *replay) stopForWaiting() bool {
 			r.fates[of.number].Stopped++
 			r.wait(of)
 		}
-		// The snapshot may have judged otherwise, for example of devices.
-		if g.vain = !r.fitsNow(&g.Gang); !g.vain {
+		if r.fitsNow(&g.Gang) {
 			r.waiting = slices.DeleteFunc(r.waiting, func(w *replayed) bool { return w == g })
 			r.start(g)
+		} else {
+			vain[try] = true // The snapshot judged otherwise, for example of devices.
 		}
 		return true
 	}
 	return false
 }
 
-// mayStopOthers tells whether a gang runs that another may stop.
-func (r *replay) mayStopOthers(g *replayed) bool {
-	return len(g.Preempts) > 0 && slices.ContainsFunc(r.running, func(i int) bool {
-		return r.gangs[i].Queue == g.Queue && slices.Contains(g.Preempts, r.gangs[i].TierName)
-	})
+// runningTiers are the tiers of which gangs run, by queue.
+func (r *replay) runningTiers() map[inQueue]bool {
+	all := map[inQueue]bool{}
+	for _, i := range r.running {
+		all[inQueue{r.gangs[i].Queue, r.gangs[i].TierName}] = true
+	}
+	return all
 }
 
 // snapshot is the cluster of this moment.

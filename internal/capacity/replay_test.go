@@ -89,6 +89,13 @@ func TestReplayPast(t *testing.T) {
 			},
 			fates: []fate{{0, 9, 1}, {1, 9, 0}, {0, 3, 0}},
 		},
+		"gangs that are alike but for their tiers": {
+			gangs: []PastGang{
+				inTier(came("x", 8, 0, 9), "dev", 1), inTier(came("y", 4, 1, 2), "high", 3, "batch"),
+				inTier(came("z", 4, 2, 3), "mid", 2, "batch", "dev"),
+			},
+			fates: []fate{{0, 9, 1}, {1, 2, 0}, {0, 3, 0}},
+		},
 		"only another tier is stopped": {
 			gangs: []PastGang{inTier(came("x", 5, 0, 5), "low", 1), inTier(came("z", 4, 2, 3), "mid", 2, "other")},
 			fates: []fate{{0, 5, 0}, {3, 3, 0}},

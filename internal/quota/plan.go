@@ -346,7 +346,7 @@ func (r *review) wantedShare() gang.Share {
 }
 
 // WantedShares are what the Queues of these profiles should say, beside other Queues, on what nodes have. Profiles are taken to
-// be valid. A profile whose Queue is somebody else's has none.
+// be valid. A profile whose name another Queue has gets none.
 func WantedShares(
 	profiles []*v1beta1.ResourceQuotaProfile, queues []gang.QueueInfo, nodes capacity.Amounts, cfg *config.Configuration,
 ) []gang.Share {

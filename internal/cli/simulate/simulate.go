@@ -163,8 +163,8 @@ func readObjects(name string, content []byte, kind, command string) ([]*unstruct
 			continue
 		}
 		if is := o.GroupVersionKind(); is.Group != v1beta1.GroupVersion.Group || is.Kind != kind {
-			return nil, cli.Usagef("%s, document %d is a %s of %q: %s takes %ss of %s",
-				name, len(objects)+1, cmp.Or(is.Kind, "thing without a kind"), o.GetAPIVersion(), command, kind, v1beta1.GroupVersion.Group)
+			return nil, cli.Usagef("%s, document %d has kind %q of %q: %s takes %ss of %s",
+				name, len(objects)+1, is.Kind, o.GetAPIVersion(), command, kind, v1beta1.GroupVersion.Group)
 		}
 		objects = append(objects, o)
 	}

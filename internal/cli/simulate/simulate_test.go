@@ -65,8 +65,8 @@ func TestARefusalIsToldInTheWordsOfTheAPIServer(t *testing.T) {
 func TestWrongFilesAreRefused(t *testing.T) {
 	for file, says := range map[string]string{
 		"":                                      "has no ElasticTrainingJob",
-		"kind: Pod\napiVersion: v1\n":           `document 1 is a Pod of "v1"`,
-		job + "---\nkind: MergeJob\n":           "document 2 is a MergeJob",
+		"kind: Pod\napiVersion: v1\n":           `document 1 has kind "Pod" of "v1"`,
+		job + "---\nkind: MergeJob\n":           `document 2 has kind "MergeJob"`,
 		"a: [":                                  "document 1",
 		strings.Repeat(job+"---\n", mostJobs+1): "simulate takes 20",
 		"#" + strings.Repeat("x", mostBytes) + "\n": "larger than 3 MiB",

@@ -86,7 +86,7 @@ func TestWrongQuestionsAboutProfilesAreRefused(t *testing.T) {
 		args []string
 		says string
 	}{
-		"another kind": {job, nil, "document 1 is a ElasticTrainingJob"},
+		"another kind": {job, nil, `document 1 has kind "ElasticTrainingJob"`},
 		"two":          {profileFile + "---\n" + profileFile, nil, "has 2 ResourceQuotaProfiles: whatif takes one"},
 		"no duration":  {profileFile, []string{"--window", "week"}, "--window week is no duration: write one like 12h or 7d"},
 		"an argument":  {profileFile, []string{"ads"}, `"ads"`},

@@ -32,7 +32,7 @@ func busyWeek() (*Past, *Cluster, []*v1beta1.ResourceQuotaProfile) {
 	for i := range 9000 {
 		came := monday.Add(time.Duration(i) * 7 * 24 * time.Hour / 9000)
 		run := ran(fmt.Sprint("team-", r.IntN(15)), fmt.Sprint("run-", i), []int{1, 1, 1, 2, 4, 8}[r.IntN(6)], 0, 0, 0)
-		run.Came, run.Started = came, came.Add(time.Duration(r.IntN(60))*time.Minute)
+		run.Asked, run.Came, run.Started = came, came, came.Add(time.Duration(r.IntN(60))*time.Minute)
 		run.Ended = run.Started.Add(time.Duration(r.ExpFloat64() * float64(4*time.Hour)))
 		run.User = fmt.Sprint("user-", r.IntN(100))
 		past.Runs = append(past.Runs, run)

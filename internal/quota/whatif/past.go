@@ -54,7 +54,9 @@ type Run struct {
 	// Came is when it asked for its core, or the beginning of the time for one that came before. Started is when the core had its
 	// room, and Ended when it left.
 	Came, Started, Ended time.Time
-	// Waited is how long it really waited, also before the time began; nil where that is unknown.
+	// Asked is when it asked, also before the time began: who asked first comes first.
+	Asked time.Time
+	// Waited is how long it really waited within the time; nil where that is unknown.
 	Waited *time.Duration
 	// Began is true for one that ran already when the time began. Ongoing is true for one that still runs when it is over.
 	Began, Ongoing bool

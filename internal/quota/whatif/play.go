@@ -31,8 +31,8 @@ type Cluster struct {
 type Outcome struct {
 	// Waits are how long attempts waited that came in the time and began to run, ascending. True are the waits that they really had.
 	Waits, True []time.Duration
-	// Unstarted is how many that came did not begin to run by the end.
-	Unstarted int
+	// Unstarted is how many that came did not begin to run by the end, and Began how many ran already when the time began.
+	Unstarted, Began int
 	// DeviceHours is for how long cores held accelerators, in hours of one.
 	DeviceHours float64
 	// Stopped is how often one was stopped whole for another.
@@ -111,7 +111,7 @@ func newReplay(past *Past, c *Cluster, profiles []*v1beta1.ResourceQuotaProfile)
 	return p
 }
 
-// teamOf is the profile of a namespace as it is today, else that of which something was; nil for none.
+// teamOf is the profile of a namespace as it is today, else the one that something counted for; nil for none.
 func (p *replay) teamOf(namespace, profile string) *v1beta1.ResourceQuotaProfile {
 	if of, known := p.byNamespace[namespace]; known {
 		return of
@@ -135,7 +135,7 @@ func (p *replay) addRun(r *Run) {
 	g := capacity.PastGang{
 		Gang: capacity.Gang{
 			Job: name, Queue: cmp.Or(queue, gang.DefaultQueue), Tier: tier.Priority, TierName: tier.Name, Preempts: tier.Preempts,
-			Created: r.Came, Workers: int32(len(r.Core)),
+			Created: r.Asked, Workers: int32(len(r.Core)),
 		},
 		Came: r.Came.Sub(p.past.From), Lasts: r.lasts(p.past), Began: r.Began, Priority: tier.Priority,
 	}
@@ -148,7 +148,7 @@ func (p *replay) addRun(r *Run) {
 	p.gangs = append(p.gangs, g)
 	p.teams = append(p.teams, team)
 	claimant := admission.Claimant{
-		Job: admission.Key{NamespacedName: name}, User: r.User, Priority: tier.Priority, Created: r.Came, Since: r.Came,
+		Job: admission.Key{NamespacedName: name}, User: r.User, Priority: tier.Priority, Created: r.Asked, Since: r.Asked,
 		Model: r.Model, Core: r.core(), InQueue: true,
 	}
 	if team != nil {
@@ -334,6 +334,7 @@ func (p *replay) outcomes(fates []capacity.Fate) map[string]*Outcome {
 		o.Stopped += fate.Stopped
 		o.DeviceHours += fate.Held.Hours() * float64(p.devicesOf(r)) / 1000
 		if r.Began {
+			o.Began++
 			continue
 		}
 		if r.Waited != nil {

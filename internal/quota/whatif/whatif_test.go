@@ -32,7 +32,7 @@ func hour(n int) time.Time { return monday.Add(time.Duration(n) * time.Hour) }
 func ran(namespace, name string, workers, came, started, ended int) Run {
 	r := Run{
 		Namespace: namespace, Name: name, User: "alice", Tier: "exploratory", Queue: namespace, Profile: namespace,
-		Came: hour(came), Started: hour(started), Ended: hour(ended), Waited: ptr.To(hour(started).Sub(hour(came))),
+		Asked: hour(came), Came: hour(came), Started: hour(started), Ended: hour(ended), Waited: ptr.To(hour(started).Sub(hour(came))),
 	}
 	for range workers {
 		r.Core = append(r.Core, admission.MilliAmounts{gpu: 1000, corev1.ResourceMemory: 1 << 30})
@@ -233,10 +233,10 @@ func TestReplaceProfile(t *testing.T) {
 // report is of a change of profile ads, which makes its trainings wait.
 func report() *Report {
 	r := &Report{
-		Past:  &Past{From: monday, To: hour(24), KnownSince: monday, Runs: []Run{{}, {}, {Began: true}}},
+		Past:  &Past{From: monday, To: hour(24), KnownSince: monday},
 		Nodes: 63, Profile: "ads", Names: true,
 		AsIs: map[string]*Outcome{
-			"ads": {Waits: []time.Duration{0, 20 * time.Minute}, True: []time.Duration{0, 5 * time.Minute}, DeviceHours: 100.4},
+			"ads": {Waits: []time.Duration{0, 20 * time.Minute}, True: []time.Duration{0, 5 * time.Minute}, DeviceHours: 100.4, Began: 1},
 			"rec": {Waits: []time.Duration{3 * time.Hour}, True: []time.Duration{3 * time.Hour}, DeviceHours: 7},
 			"":    {},
 		},
@@ -252,7 +252,7 @@ func TestWhatIsSaid(t *testing.T) {
 	g := NewWithT(t)
 	r := report()
 	g.Expect(r.SayChange()).To(Equal([]string{
-		"Played again: the last 24h, with 2 attempts of trainings that came and 1 attempt that ran already, on 63 nodes of today. " +
+		"Played again: the last 24h, with 3 attempts of trainings that came and 1 attempt that ran already, on 63 nodes of today. " +
 			"With the profiles as they are half would begin within 20m; really half began within 5m.",
 		"ads, 2 attempts: half begin within 2h instead of within a minute; 99 of 100 after the end instead of within 20m; cores " +
 			"hold 90 instead of 100 hours of accelerators; not begun at the end: 1 instead of 0; stopped for others: 2 instead of 0.",
@@ -268,11 +268,18 @@ func TestWhatIsSaid(t *testing.T) {
 	g.Expect(said[3]).To(HaveSuffix(" The ledger knows nothing before 2026-11-23 12:00."))
 	delete(r.AsIs, "")
 	delete(r.Changed, "")
-	g.Expect(r.SayChange()).To(HaveLen(3), "of one other team nothing is said")
+	alone := r.SayChange()
+	g.Expect(alone).To(HaveLen(3), "of one other team nothing is said")
+	g.Expect(alone[0]).To(And(ContainSubstring("with 2 attempts of trainings that came and 1 attempt that ran"),
+		HaveSuffix("half would begin within a minute; really half began within a minute.")), "also not by what is left of a sum")
+	r.AsIs["ads"] = &Outcome{}
+	g.Expect(r.SayChange()).To(ConsistOf(HavePrefix("No training of profile ads began to run in the last 24h")))
 	r.Names, r.Changed[""] = true, &Outcome{Unstarted: 5}
 	g.Expect(r.SayChange()).To(ContainElement(HavePrefix("namespaces without a profile, 5 attempts: half begin after the end")),
 		"who has trainings with the change only")
-	r.Past.Runs = []Run{{Began: true}}
+	r.AsIs["rec"].True = nil
+	g.Expect(r.SayChange()[0]).To(HaveSuffix("; how long they really waited is not known."))
+	r.AsIs = map[string]*Outcome{}
 	g.Expect(r.SayChange()).To(Equal([]string{
 		"No training began to run in the last 24h, as far as the ledger knows: there is nothing to play again."}))
 }
@@ -318,13 +325,10 @@ func TestTheSampleOfThePageIsSaid(t *testing.T) {
 		}
 		return all
 	}
-	past := &Past{From: monday, To: monday.AddDate(0, 0, 7), KnownSince: monday, Runs: make([]Run, 412)}
-	for range 9 {
-		past.Runs = append(past.Runs, Run{Began: true})
-	}
+	past := &Past{From: monday, To: monday.AddDate(0, 0, 7), KnownSince: monday}
 	truth := waits(412, 4*time.Minute, 3*time.Hour)
 	r := &Report{Past: past, Nodes: 63, Profile: "ads", Names: true, AsIs: map[string]*Outcome{
-		"ads": {Waits: waits(96, 5*time.Minute, 210*time.Minute), True: truth, DeviceHours: 5210},
+		"ads": {Waits: waits(96, 5*time.Minute, 210*time.Minute), True: truth, DeviceHours: 5210, Began: 9},
 		"rec": {Waits: waits(316, 5*time.Minute, 210*time.Minute), DeviceHours: 11780},
 	}, Changed: map[string]*Outcome{
 		"ads": {Waits: waits(96, 25*time.Minute, 9*time.Hour), DeviceHours: 5210},

@@ -17,7 +17,7 @@ import (
 const mostTeams = 10
 
 // answers are how first lines of an answer begin.
-var answers = []string{"Played again: ", "What profile ", "No training ", "metadata.annotations["}
+var answers = []string{"Played again: ", "What profile ", "No training began to run in the last ", "metadata.annotations["}
 
 // IsAnswer tells a line of an answer from other warnings.
 func IsAnswer(line string) bool {
@@ -36,28 +36,30 @@ type Report struct {
 	Names   bool
 }
 
-// SayChange says it in sentences: what was played, then for each team, then what is left out.
+// SayChange says it in sentences: what was played, then for each team, then what is left out. Where others may not be named and
+// there is one other, all of it is about the own team.
 func (r *Report) SayChange() []string {
-	came, began := 0, 0
-	for i := range r.Past.Runs {
-		if r.Past.Runs[i].Began {
-			began++
-		} else {
-			came++
-		}
+	teams, alone := r.teams()
+	var asIs []*Outcome
+	for _, t := range teams {
+		asIs = append(asIs, t.asIs)
 	}
+	all, window := sumOutcomes(asIs), text.FormatDuration(r.window())
+	came := len(all.Waits) + all.Unstarted
 	if came == 0 {
-		return []string{fmt.Sprintf("No training began to run in the last %s, as far as the ledger knows: there is nothing to play "+
-			"again.", text.FormatDuration(r.Past.To.Sub(r.Past.From)))}
+		of := ""
+		if alone {
+			of = " of profile " + r.Profile
+		}
+		return []string{fmt.Sprintf("No training%s began to run in the last %s, as far as the ledger knows: there is nothing to play "+
+			"again.", of, window)}
 	}
-	all := sumOutcomes(slices.Collect(maps.Values(r.AsIs)))
 	said := []string{fmt.Sprintf("Played again: the last %s, with %s of trainings that came and %s that ran already, on %s of "+
-		"today. With the profiles as they are half would begin %s; really half began %s.",
-		text.FormatDuration(r.Past.To.Sub(r.Past.From)),
-		text.FormatCount(came, "attempt"), text.FormatCount(began, "attempt"), text.FormatCount(r.Nodes, "node"),
-		sayWait(all.Waits, all.Unstarted, 0.5), sayWait(all.True, 0, 0.5))}
-	for _, team := range r.teams() {
-		said = append(said, sayTeam(team.name, team.asIs, team.changed))
+		"today. With the profiles as they are half would begin %s; %s.", window, text.FormatCount(came, "attempt"),
+		text.FormatCount(all.Began, "attempt"), text.FormatCount(r.Nodes, "node"), sayWait(all.Waits, all.Unstarted, 0.5),
+		sayTruth(all.True, came))}
+	for _, t := range teams {
+		said = append(said, sayTeam(t.name, t.asIs, t.changed))
 	}
 	left := "Left out: surplus, and what weight and deserved decide by it; Volcano's reclaim; budgets; the order within a team; " +
 		"approvals; reservations; trainings that had not begun."
@@ -67,6 +69,19 @@ func (r *Report) SayChange() []string {
 	return append(said, left)
 }
 
+func (r *Report) window() time.Duration { return r.Past.To.Sub(r.Past.From) }
+
+// sayTruth is within what time half really began, of those of whom that is known.
+func sayTruth(waits []time.Duration, came int) string {
+	switch len(waits) {
+	case 0:
+		return "how long they really waited is not known"
+	case came:
+		return "really half began " + sayWait(waits, 0, 0.5)
+	}
+	return fmt.Sprintf("really half of %d began %s, and of the others it is not known", len(waits), sayWait(waits, 0, 0.5))
+}
+
 // team is a team in both plays.
 type team struct {
 	name          string
@@ -74,10 +89,10 @@ type team struct {
 }
 
 // teams are those that are named, the one whose profile changes first, then those for whom most changes, and the sum of all
-// others last.
-func (r *Report) teams() []team {
+// others last. alone is true where the one other team must not be told of.
+func (r *Report) teams() (all []team, alone bool) {
 	var named, others []team
-	names := slices.Concat(slices.Collect(maps.Keys(r.AsIs)), slices.Collect(maps.Keys(r.Changed)))
+	names := slices.Concat([]string{r.Profile}, slices.Collect(maps.Keys(r.AsIs)), slices.Collect(maps.Keys(r.Changed)))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		t := team{cmp.Or(name, "namespaces without a profile"), r.AsIs[name], r.Changed[name]}
@@ -93,7 +108,7 @@ func (r *Report) teams() []team {
 		}
 	}
 	if !r.Names && len(others) == 1 {
-		others = nil // A sum over one would be that team.
+		return named, true // A sum over one would be that team.
 	}
 	slices.SortStableFunc(named, func(a, b team) int {
 		switch {
@@ -102,25 +117,26 @@ func (r *Report) teams() []team {
 		case b.name == r.Profile:
 			return 1
 		}
-		return cmp.Compare(b.difference(), a.difference())
+		return cmp.Compare(b.difference(r.window()), a.difference(r.window()))
 	})
 	if len(named) > mostTeams {
 		others = append(others, named[mostTeams:]...)
 		named = named[:mostTeams]
 	}
 	if len(others) == 0 {
-		return named
+		return named, false
 	}
 	var asIs, changed []*Outcome
 	for _, t := range others {
 		asIs, changed = append(asIs, t.asIs), append(changed, t.changed)
 	}
-	return append(named, team{text.FormatCount(len(others), "other team"), sumOutcomes(asIs), sumOutcomes(changed)})
+	return append(named, team{text.FormatCount(len(others), "other team"), sumOutcomes(asIs), sumOutcomes(changed)}), false
 }
 
-// difference is by how much all waits of a team together differ.
-func (t team) difference() time.Duration {
-	sum := func(o *Outcome) (all time.Duration) {
+// difference is by how much all waits of a team together differ. Who does not begin waits for the whole time.
+func (t team) difference(window time.Duration) time.Duration {
+	sum := func(o *Outcome) time.Duration {
+		all := time.Duration(o.Unstarted) * window
 		for _, w := range o.Waits {
 			all += w
 		}
@@ -134,6 +150,7 @@ func sumOutcomes(of []*Outcome) *Outcome {
 	for _, o := range of {
 		all.Waits, all.True = append(all.Waits, o.Waits...), append(all.True, o.True...)
 		all.Unstarted, all.Stopped, all.DeviceHours = all.Unstarted+o.Unstarted, all.Stopped+o.Stopped, all.DeviceHours+o.DeviceHours
+		all.Began += o.Began
 	}
 	slices.Sort(all.Waits)
 	slices.Sort(all.True)

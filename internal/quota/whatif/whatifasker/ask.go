@@ -28,7 +28,7 @@ const askTime = 5 * time.Second
 
 var (
 	errResting  = errors.New("the operator plays for others now, or rests: ask again in a minute")
-	errTooLong  = fmt.Errorf("to read and play that again takes longer than %s: ask for a shorter time", askTime)
+	errTooLong  = errors.New("to read and play that again takes too long: ask for a shorter time")
 	errNoLedger = errors.New("the operator keeps no ledger: configure one, and ask when it knows some days")
 )
 
@@ -79,7 +79,7 @@ func (a *Asker) ask(
 	if !a.limiter.DoWork(a.now, func() { report, err = a.play(ctx, changed, window) }) {
 		return nil, errResting
 	}
-	if errors.Is(err, errTooMuch) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if err != nil && !errors.Is(err, errTooMuch) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil, errTooLong
 	}
 	return report, err

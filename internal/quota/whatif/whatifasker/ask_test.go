@@ -171,7 +171,7 @@ func TestWhyWhatAChangeWouldHaveDoneIsNotKnown(t *testing.T) {
 				<-ctx.Done()
 				return open(context.WithoutCancel(ctx))
 			}
-		}, "longer than 5s: ask for a shorter time"},
+		}, "takes too long: ask for a shorter time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := asker(t)

@@ -24,7 +24,7 @@ import (
 const mostPodDays = 200_000
 
 // errTooMuch is for a time in which more ran than is read.
-var errTooMuch = errors.New("more ran in that time than can be played again")
+var errTooMuch = errors.New("more ran in that time than can be played again: ask for a shorter time")
 
 // readPast reads what ran from one time to another.
 func readPast(ctx context.Context, l *ledger.Ledger, from, to time.Time) (*whatif.Past, error) {
@@ -36,15 +36,18 @@ func readPast(ctx context.Context, l *ledger.Ledger, from, to time.Time) (*whati
 	if err != nil {
 		return nil, err
 	}
-	ran := map[attempt]start{}
+	ran, tooMuch := map[attempt]start{}, false
 	err = l.EachDecision(ctx, ledger.DecisionQuery{From: from, To: to, Kinds: []string{decisionlog.Ran}},
 		func(d *ledger.Decision) {
-			if len(ran) < mostPodDays {
+			if tooMuch = tooMuch || len(ran) == mostPodDays; !tooMuch {
 				ran[attempt{d.Namespace, d.Name, d.Attempt}] = startOf(d)
 			}
 		})
 	if err != nil {
 		return nil, err
+	}
+	if tooMuch {
+		return nil, errTooMuch
 	}
 	past := newPast(stays, ran, from, to)
 	past.KnownSince = known
@@ -157,8 +160,9 @@ func newRun(of attempt, core []ledger.Stay, began start, from, to time.Time) wha
 		Profile: first.Profile, Model: first.Model, Came: first.Begin, Started: first.Begin, Began: first.Begin.Before(from),
 	}
 	if began.waited >= 0 {
-		r.Came, r.Waited = began.at.Add(-began.waited), &began.waited
+		r.Came = began.at.Add(-began.waited)
 	}
+	r.Asked = r.Came
 	seen := map[string]bool{}
 	var workers, later []ledger.Stay
 	for i := range core {
@@ -181,6 +185,10 @@ func newRun(of attempt, core []ledger.Stay, began start, from, to time.Time) wha
 	}
 	r.Started, r.Ended = latest(r.Started, from), earliest(r.Ended, to)
 	r.Came = earliest(latest(r.Came, from), r.Started)
+	if began.waited >= 0 {
+		waited := r.Started.Sub(r.Came)
+		r.Waited = &waited
+	}
 	return r
 }
 
