@@ -193,7 +193,7 @@ func (c *cluster) past(end time.Duration) *whatif.Past {
 		}
 		past := whatif.Run{
 			Namespace: r.team, Name: r.name, Job: r.name, Ongoing: !r.over, User: r.team, Queue: r.team, Profile: r.team,
-			Came: weekBegins.Add(r.comes), Started: weekBegins.Add(r.starts), Ended: weekBegins.Add(ended),
+			Asked: weekBegins.Add(r.comes), Came: weekBegins.Add(r.comes), Started: weekBegins.Add(r.starts), Ended: weekBegins.Add(ended),
 		}
 		for range r.job.asked {
 			past.Core = append(past.Core, admission.MilliAmounts{gpu: 1000})
@@ -221,5 +221,26 @@ func (p *plan) tableOfWhatIf(all []foreseen) string {
 		}
 		b.WriteString("\n")
 	}
+	fmt.Fprintf(&b, "\n%s\n", verdict(all))
 	return b.String()
+}
+
+// verdict holds medians to the aim. Those below a minute are not judged.
+func verdict(all []foreseen) string {
+	judged, within := 0, 0
+	for i := range all {
+		if truth := all[i].truth[0]; truth >= time.Minute {
+			judged++
+			if math.Abs(float64(all[i].says[0]-truth)) <= 0.1*float64(truth) {
+				within++
+			}
+		}
+	}
+	switch {
+	case judged == 0:
+		return "No median is of a minute or more: nothing is judged."
+	case within == judged:
+		return fmt.Sprintf("The aim is met: all %d medians of a minute or more are within 10 %% of the true one.", judged)
+	}
+	return fmt.Sprintf("The aim is missed: of %d medians of a minute or more, %d are within 10 %% of the true one.", judged, within)
 }
