@@ -59,7 +59,7 @@ func TestReplayPast(t *testing.T) {
 			gangs: []PastGang{began, came("y", 2, 0, 1)}, pods: []PastPod{before}, fates: []fate{{4, 3, 0}, {0, 1, 0}},
 		},
 		"another attempt comes once the one before has ended": {
-			gangs: []PastGang{came("x", 2, 0, 5), second}, fates: []fate{{0, 5, 0}, {0, 3, 0}},
+			gangs: []PastGang{came("x", 6, 0, 5), second, came("z", 2, 2, 3)}, fates: []fate{{0, 5, 0}, {0, 3, 0}, {0, 3, 0}},
 		},
 		"the limit of a queue": {
 			gangs: []PastGang{came("x", 2, 0, 5), came("y", 3, 1, 5)}, queue: Queue{Capability: Amounts{gpu: 4}},
