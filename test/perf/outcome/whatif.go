@@ -24,8 +24,8 @@ import (
 
 const whatIfCommand = "make bench-whatif"
 
-// gangs are the trainings of this comparison: as large as was asked, under Volcano's own configuration, whose sessions take a tenth
-// of the time.
+// gangs are the trainings of this comparison: as large as was asked, under Volcano's own configuration, whose sessions take a
+// tenth of the time.
 var gangs = entrant{"as asked", false, jobsOf(asked, asked)}
 
 // foreseen is one group of trainings in one seed: what `tideline whatif` says that they would wait, and what they wait where the
