@@ -15,6 +15,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/quota"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/quota/whatif"
@@ -207,7 +208,8 @@ func (c *cluster) past(end time.Duration) *whatif.Past {
 // tableOfWhatIf writes the results as Markdown.
 func (p *plan) tableOfWhatIf(all []foreseen) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "An offered load of %.1f, %d days, %d seeds; at commit %s.\n\n", p.loads[0], p.days, p.seeds, p.commit)
+	fmt.Fprintf(&b, "An offered load of %.1f, %s, %s; at commit %s.\n\n", p.loads[0], text.FormatCount(p.days, "day"),
+		text.FormatCount(p.seeds, "seed"), p.commit)
 	b.WriteString("| trainings of | seed | how many | median without the change, min | as said, min | in truth, min | " +
 		"said ÷ truth | 99th without, min | as said, min | in truth, min | said ÷ truth |\n|" + strings.Repeat("---|", 11) + "\n")
 	for i := range all {
