@@ -203,7 +203,7 @@ func (r *replay) letIn() {
 	if len(r.asking) == 0 {
 		return
 	}
-	admitted := slices.Clone(r.asking) // A gate may return a part of what it is handed.
+	admitted := slices.Clone(r.asking) // Admit may return a part of its list, which is emptied below.
 	if r.past.Admit != nil {
 		inside := slices.Clone(r.running)
 		for _, g := range r.waiting {
@@ -271,8 +271,8 @@ type attemptToStop struct {
 	tier  string
 }
 
-// stopForWaiting stops gangs for the first of those that wait for whom that makes room, and places it. It returns whether any was
-// stopped. vain are those for whom others were stopped in vain at this moment.
+// stopForWaiting makes room for one gang that waits, by stopping others, and places it. It returns false if it stopped no gang. It
+// adds to vain the gangs that did not fit although others were stopped for them, which are not tried again at this moment.
 func (r *replay) stopForWaiting(vain map[attemptToStop]bool) bool {
 	var m *Model
 	running := r.runningTiers()
@@ -311,7 +311,7 @@ func (r *replay) stopForWaiting(vain map[attemptToStop]bool) bool {
 	return false
 }
 
-// runningTiers are the tiers of which gangs run, by queue.
+// runningTiers are the tiers that have running gangs, by queue.
 func (r *replay) runningTiers() map[inQueue]bool {
 	all := map[inQueue]bool{}
 	for _, i := range r.running {
@@ -348,7 +348,7 @@ func (r *replay) snapshot() Snapshot {
 	return s
 }
 
-// requestsOfAsk is what a worker asks for, of what any node has.
+// requestsOfAsk is what a worker requests, without resources that no node has.
 func (m *inventory) requestsOfAsk(a *ask) Amounts {
 	requests := Amounts{}
 	for i, at := range a.at {

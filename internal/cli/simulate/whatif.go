@@ -31,7 +31,7 @@ they were. What the replay leaves out, its last line says: above all surplus, an
 Exit code: 0 when the profile may be written; 1 when it may not, and why is on standard error; 2 when the command is wrong.`
 
 // unanswered is for an operator that said nothing.
-const unanswered = "It may be written. The operator said nothing of what it would have changed: its webhooks are off, or it is " +
+const unanswered = "It may be written. The operator did not say what it would have changed: its webhooks are off, or it is " +
 	"of an older version."
 
 // told is what the operator told of a profile.

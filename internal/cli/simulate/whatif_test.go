@@ -67,7 +67,7 @@ func TestAProfileIsAskedAboutAndNotWritten(t *testing.T) {
 	g.Expect(code).To(BeZero())
 	g.Expect(asked.verb).To(Equal("create"))
 	g.Expect(asked.object.GetAnnotations()).To(HaveKeyWithValue(v1beta1.AnnotationWhatIf, "168h0m0s"), "a week by default")
-	g.Expect(out).To(ContainSubstring("The operator said nothing of what it would have changed"))
+	g.Expect(out).To(ContainSubstring("The operator did not say what it would have changed"))
 	asked, out, _, code = runWhatIf(t, profileFile, true, nil, "--window", "36h", "-o", "json")
 	g.Expect(code).To(BeZero())
 	g.Expect(asked.verb).To(Equal("update"))

@@ -71,7 +71,7 @@ func (r *Report) SayChange() []string {
 
 func (r *Report) window() time.Duration { return r.Past.To.Sub(r.Past.From) }
 
-// sayTruth is within what time half really began, of those of whom that is known.
+// sayTruth says how soon half of the attempts really began, as far as that is known.
 func sayTruth(waits []time.Duration, came int) string {
 	switch len(waits) {
 	case 0:
@@ -88,8 +88,8 @@ type team struct {
 	asIs, changed *Outcome
 }
 
-// teams are those that are named, the one whose profile changes first, then those for whom most changes, and the sum of all
-// others last. alone is true where the one other team must not be told of.
+// teams lists the teams that have a sentence: first the one whose profile changes, then those whose waits change most, then all
+// others as one sum. alone is true where there is one other team, and it must not be told of.
 func (r *Report) teams() (all []team, alone bool) {
 	var named, others []team
 	names := slices.Concat([]string{r.Profile}, slices.Collect(maps.Keys(r.AsIs)), slices.Collect(maps.Keys(r.Changed)))
