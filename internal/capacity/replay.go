@@ -271,8 +271,8 @@ type attemptToStop struct {
 	tier  string
 }
 
-// stopForWaiting makes room for one gang that waits, by stopping others, and places it. It returns false if it stopped no gang. It
-// adds to vain the gangs that did not fit although others were stopped for them, which are not tried again at this moment.
+// stopForWaiting makes room for one gang that waits, by stopping others, and places it. It returns false if it stopped no gang.
+// It adds to vain the gangs that did not fit although others were stopped for them: they are not tried again at this moment.
 func (r *replay) stopForWaiting(vain map[attemptToStop]bool) bool {
 	var m *Model
 	running := r.runningTiers()

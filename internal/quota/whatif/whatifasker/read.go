@@ -20,8 +20,8 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
 )
 
-// mostPodDays is how many pods are read at most, one that was there on two days counted twice. Each takes a kilobyte or two, in an
-// operator whose limit is 512 MiB.
+// mostPodDays is how many pods are read at most, one that was there on two days counted twice. Each takes a kilobyte or two, in
+// an operator whose limit is 512 MiB.
 const mostPodDays = 50_000
 
 // errTooMuch is for a time in which more ran than is read.
