@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/shopspring/decimal"
+
+	"github.com/tideline-io/tideline/internal/platform/moment"
 )
 
 // chargeLosses counts lost work. Work that was lost to preemption is moved from the row of the gang that was stopped to the
@@ -47,7 +49,7 @@ func (c *counter) lossOf(l *Loss) decimal.Decimal {
 
 func (c *counter) lostBy(pods *LostPods) decimal.Decimal {
 	p := c.in.Period
-	within := Period{From: laterOf(pods.Since, p.From).In(c.zone), To: earlierOf(pods.Until, p.To).In(c.zone)}
+	within := Period{From: moment.LaterOf(pods.Since, p.From).In(c.zone), To: moment.EarlierOf(pods.Until, p.To).In(c.zone)}
 	lost := decimal.Zero
 	if !within.From.Before(within.To) {
 		return lost

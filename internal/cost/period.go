@@ -57,17 +57,3 @@ func beginOfDay(year int, month time.Month, day int, zone *time.Location) time.T
 	}
 	return set
 }
-
-func laterOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlierOf(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}

@@ -15,6 +15,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/tideline-io/tideline/internal/platform/moment"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
@@ -84,13 +85,13 @@ func (u *truth) see(used []Used) {
 
 // hours walks from one hour to the next, or the next half of one, where that is when days begin.
 func (u *truth) hours(p *pod, period Period, each func(from time.Time, seconds int64)) {
-	from, to := laterOf(p.begin, period.From), earlierOf(p.end, period.To)
+	from, to := moment.LaterOf(p.begin, period.From), moment.EarlierOf(p.end, period.To)
 	step := time.Hour
 	if _, offset := from.In(u.zone).Zone(); offset%3600 != 0 {
 		step /= 2
 	}
 	for from.Before(to) {
-		next := earlierOf(to, from.Truncate(step).Add(step))
+		next := moment.EarlierOf(to, from.Truncate(step).Add(step))
 		each(from, next.Unix()-from.Unix())
 		from = next
 	}

@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/tideline-io/tideline/internal/platform/moment"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
@@ -46,7 +47,7 @@ func inputOf(p Period, prices *Prices, pods []pod) *Input {
 		}
 		like := fmt.Sprint(pod.Held)
 		for j, from := range cuts[:len(cuts)-1] {
-			begin, end := laterOf(from, pod.begin), earlierOf(cuts[j+1], pod.end)
+			begin, end := moment.LaterOf(from, pod.begin), moment.EarlierOf(cuts[j+1], pod.end)
 			if !begin.Before(end) {
 				continue
 			}

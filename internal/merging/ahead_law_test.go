@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tideline-io/tideline/internal/platform/moment"
 	"github.com/tideline-io/tideline/test/testutil/environ"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
@@ -76,10 +77,10 @@ func (h *aheadHistory) step() string {
 	}
 	next := h.now.Add(time.Hour)
 	if again := h.plan().RequeueAfter; again > 0 {
-		next = earlierOf(next, h.now.Add(max(again.Round(time.Second), time.Second)))
+		next = moment.EarlierOf(next, h.now.Add(max(again.Round(time.Second), time.Second)))
 	}
 	for _, at := range h.ends {
-		next = earlierOf(next, at)
+		next = moment.EarlierOf(next, at)
 	}
 	if len(h.ends) == 0 && len(h.latest) > 0 {
 		return fmt.Sprintf("merges wait and none runs: deadlock, %d wait", len(h.latest))

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/internal/platform/moment"
 )
 
 const (
@@ -39,10 +41,10 @@ type Leftover struct {
 func (l Leftover) BlocksUntil() time.Time {
 	last := l.Gone.Add(untoldLimit)
 	if !l.Deletion.IsZero() {
-		last = earlierOf(l.Deletion.Add(leavingSlack), l.Gone.Add(leavingLimit))
+		last = moment.EarlierOf(l.Deletion.Add(leavingSlack), l.Gone.Add(leavingLimit))
 	}
 	if l.Claimed {
-		return earlierOf(last, l.Gone.Add(claimedLimit))
+		return moment.EarlierOf(last, l.Gone.Add(claimedLimit))
 	}
 	return last
 }

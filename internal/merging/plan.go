@@ -9,6 +9,7 @@ import (
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/moment"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
@@ -208,7 +209,7 @@ func (t *merge) recordSighting() {
 	case s.Full.Name != nameOf(t.st.LastFull):
 		t.st.LastFull = &v1beta1.FullModel{
 			// The store's clock may be ahead, and a model from the future would have no age.
-			Name: s.Full.Name, Time: metaTime(earlierOf(s.Full.Time, t.p.now)), LastIncrement: LastMerged(t.st)[s.Full.Name],
+			Name: s.Full.Name, Time: metaTime(moment.EarlierOf(s.Full.Time, t.p.now)), LastIncrement: LastMerged(t.st)[s.Full.Name],
 		}
 	}
 	t.st.Increments = int32(min(s.Increments.Count, 1<<30))

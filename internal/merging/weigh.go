@@ -134,10 +134,3 @@ func (t *facts) isDone() bool {
 func metaTime(at time.Time) metav1.Time { return metav1.NewTime(at).Rfc3339Copy() }
 
 func timePointer(at time.Time) *metav1.Time { return ptr.To(metaTime(at)) }
-
-func earlierOf(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/moment"
 )
 
 // schedulerDeployment is where Volcano's installation runs its scheduler.
@@ -109,7 +110,7 @@ func waiting(pods []corev1.Pod, said map[client.ObjectKey]gang.Word, now time.Ti
 	var w Waiting
 	var first, sign time.Time
 	for _, word := range said {
-		sign = latest(sign, word.At)
+		sign = moment.LaterOf(sign, word.At)
 	}
 	for i := range pods {
 		p := &pods[i]
@@ -120,7 +121,7 @@ func waiting(pods []corev1.Pod, said map[client.ObjectKey]gang.Word, now time.Ti
 		judged := !word.At.Before(p.CreationTimestamp.Time)
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.PodScheduled {
-				sign, judged = latest(sign, c.LastTransitionTime.Time), true
+				sign, judged = moment.LaterOf(sign, c.LastTransitionTime.Time), true
 			}
 		}
 		ended := p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
@@ -137,14 +138,7 @@ func waiting(pods []corev1.Pod, said map[client.ObjectKey]gang.Word, now time.Ti
 		}
 	}
 	if w.Pods > 0 {
-		w.Silence = now.Sub(latest(first, sign))
+		w.Silence = now.Sub(moment.LaterOf(first, sign))
 	}
 	return w
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

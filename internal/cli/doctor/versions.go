@@ -23,6 +23,7 @@ import (
 
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/cli/storage"
+	"github.com/tideline-io/tideline/internal/platform/moment"
 	"github.com/tideline-io/tideline/internal/webhook"
 )
 
@@ -138,7 +139,7 @@ func certificateProblem(authorities map[string][]byte, served []byte, now time.T
 		var ends time.Time
 		for _, certificate := range ca {
 			pool.AddCert(certificate)
-			ends = latest(ends, certificate.NotAfter)
+			ends = moment.LaterOf(ends, certificate.NotAfter)
 		}
 		switch own := parseCertificates(served); {
 		case len(ca) == 0:

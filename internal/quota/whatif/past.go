@@ -52,12 +52,11 @@ type Run struct {
 	// Core is what each of its workers held.
 	Core []admission.MilliAmounts
 	// Came is when it asked for its core, or the beginning of the time for one that came before. Started is when the core had its
-	// room, and Ended when it left.
+	// room, and Ended when it left. Known is false for one of which only Started is known, and Came is the same.
 	Came, Started, Ended time.Time
+	Known                bool
 	// Asked is when it asked, also before the time began: who asked first comes first.
 	Asked time.Time
-	// Waited is how long it really waited within the time; nil where that is unknown.
-	Waited *time.Duration
 	// Began is true for one that ran already when the time began. Ongoing is true for one that still runs when it is over.
 	Began, Ongoing bool
 }

@@ -337,8 +337,8 @@ func (p *replay) outcomes(fates []capacity.Fate) map[string]*Outcome {
 			o.Began++
 			continue
 		}
-		if r.Waited != nil {
-			o.True = append(o.True, *r.Waited)
+		if r.Known {
+			o.True = append(o.True, r.Started.Sub(r.Came))
 		}
 		if fate.Placed {
 			o.Waits = append(o.Waits, fate.Waited)

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
@@ -32,7 +31,7 @@ func hour(n int) time.Time { return monday.Add(time.Duration(n) * time.Hour) }
 func ran(namespace, name string, workers, came, started, ended int) Run {
 	r := Run{
 		Namespace: namespace, Name: name, User: "alice", Tier: "exploratory", Queue: namespace, Profile: namespace,
-		Asked: hour(came), Came: hour(came), Started: hour(started), Ended: hour(ended), Waited: ptr.To(hour(started).Sub(hour(came))),
+		Asked: hour(came), Came: hour(came), Started: hour(started), Ended: hour(ended), Known: true,
 	}
 	for range workers {
 		r.Core = append(r.Core, admission.MilliAmounts{gpu: 1000, corev1.ResourceMemory: 1 << 30})
@@ -253,32 +252,32 @@ func TestWhatIsSaid(t *testing.T) {
 	r := report()
 	g.Expect(r.SayChange()).To(Equal([]string{
 		"Played again: the last 24h, with 3 attempts of trainings that came and 1 attempt that ran already, on 63 nodes of today. " +
-			"With the profiles as they are half would begin within 20m; really half began within 5m.",
-		"ads, 2 attempts: half begin within 2h instead of within a minute; 99 of 100 after the end instead of within 20m; cores " +
-			"hold 90 instead of 100 hours of accelerators; not begun at the end: 1 instead of 0; stopped for others: 2 instead of 0.",
-		"rec, 1 attempt: half begin within a minute instead of within 3h; 99 of 100 within a minute instead of within 3h; cores " +
-			"hold 7 hours of accelerators.",
+			"The median wait with the profiles as they are is 20m; the true one was 5m.",
+		"ads, 2 attempts: median wait 2h instead of less than a minute; 99th percentile beyond the end instead of 20m; cores hold " +
+			"90 instead of 100 hours of accelerators; not begun at the end: 1 instead of 0; stopped for others: 2 instead of 0.",
+		"rec, 1 attempt: median wait less than a minute instead of 3h; 99th percentile less than a minute instead of 3h; cores hold " +
+			"7 hours of accelerators.",
 		"namespaces without a profile, 0 attempts: cores hold 0 hours of accelerators.",
 		"Left out: surplus, and what weight and deserved decide by it; Volcano's reclaim; budgets; the order within a team; " +
 			"approvals; reservations; trainings that had not begun.",
 	}))
 	r.Names, r.Past.KnownSince = false, hour(12)
 	said := r.SayChange()
-	g.Expect(said[2]).To(HavePrefix("2 other teams, 1 attempt: half begin within a minute instead of within 3h"), "without names")
+	g.Expect(said[2]).To(HavePrefix("2 other teams, 1 attempt: median wait less than a minute instead of 3h"), "without names")
 	g.Expect(said[3]).To(HaveSuffix(" The ledger knows nothing before 2026-11-23 12:00."))
 	delete(r.AsIs, "")
 	delete(r.Changed, "")
 	alone := r.SayChange()
 	g.Expect(alone).To(HaveLen(3), "of one other team nothing is said")
 	g.Expect(alone[0]).To(And(ContainSubstring("with 2 attempts of trainings that came and 1 attempt that ran"),
-		HaveSuffix("half would begin within a minute; really half began within a minute.")), "also not by what is left of a sum")
+		HaveSuffix("as they are is less than a minute; the true one was less than a minute.")), "also not by what is left of a sum")
 	r.AsIs["ads"] = &Outcome{}
 	g.Expect(r.SayChange()).To(ConsistOf(HavePrefix("No training of profile ads began to run in the last 24h")))
 	r.Names, r.Changed[""] = true, &Outcome{Unstarted: 5}
-	g.Expect(r.SayChange()).To(ContainElement(HavePrefix("namespaces without a profile, 5 attempts: half begin after the end")),
+	g.Expect(r.SayChange()).To(ContainElement(HavePrefix("namespaces without a profile, 5 attempts: median wait beyond the end")),
 		"who has trainings with the change only")
 	r.AsIs["rec"].True = nil
-	g.Expect(r.SayChange()[0]).To(HaveSuffix("; how long they really waited is not known."))
+	g.Expect(r.SayChange()[0]).To(HaveSuffix("; the true one is not known."))
 	r.AsIs = map[string]*Outcome{}
 	g.Expect(r.SayChange()).To(Equal([]string{
 		"No training began to run in the last 24h, as far as the ledger knows: there is nothing to play again."}))

@@ -55,7 +55,7 @@ func (r *Report) SayChange() []string {
 			"again.", of, window)}
 	}
 	said := []string{fmt.Sprintf("Played again: the last %s, with %s of trainings that came and %s that ran already, on %s of "+
-		"today. With the profiles as they are half would begin %s; %s.", window, text.FormatCount(came, "attempt"),
+		"today. The median wait with the profiles as they are is %s; the true one %s.", window, text.FormatCount(came, "attempt"),
 		text.FormatCount(all.Began, "attempt"), text.FormatCount(r.Nodes, "node"), sayWait(all.Waits, all.Unstarted, 0.5),
 		sayTruth(all.True, came))}
 	for _, t := range teams {
@@ -71,15 +71,15 @@ func (r *Report) SayChange() []string {
 
 func (r *Report) window() time.Duration { return r.Past.To.Sub(r.Past.From) }
 
-// sayTruth says how soon half of the attempts really began, as far as that is known.
+// sayTruth says how long the attempts that came really waited, as far as that is known.
 func sayTruth(waits []time.Duration, came int) string {
 	switch len(waits) {
 	case 0:
-		return "how long they really waited is not known"
+		return "is not known"
 	case came:
-		return "really half began " + sayWait(waits, 0, 0.5)
+		return "was " + sayWait(waits, 0, 0.5)
 	}
-	return fmt.Sprintf("really half of %d began %s, and of the others it is not known", len(waits), sayWait(waits, 0, 0.5))
+	return fmt.Sprintf("of %d was %s, and of the others it is not known", len(waits), sayWait(waits, 0, 0.5))
 }
 
 // team is a team in both plays.
@@ -164,7 +164,7 @@ func sayTeam(name string, asIs, changed *Outcome) string {
 	for _, of := range []struct {
 		words string
 		part  float64
-	}{{"half begin ", 0.5}, {"99 of 100 ", 0.99}} {
+	}{{"median wait ", 0.5}, {"99th percentile ", 0.99}} {
 		if attempts == 0 {
 			break
 		}
@@ -190,17 +190,15 @@ func instead(is, of string) string {
 
 func sayHours(o *Outcome) string { return fmt.Sprintf("%.0f", o.DeviceHours) }
 
-// sayWait is within what time a part of a team's trainings begin, by the waits of those that do, ascending, and how many do not.
+// sayWait is how long that part of a team's trainings waits at most, by the waits of those that begin, ascending, and how many do
+// not: their waits go beyond the end.
 func sayWait(waits []time.Duration, unstarted int, part float64) string {
-	n := len(waits) + unstarted
-	switch at := max(0, int(math.Ceil(part*float64(n)))-1); {
-	case n == 0:
-		return "at no time"
-	case at >= len(waits):
-		return "after the end"
-	case waits[at] < time.Minute:
-		return "within a minute"
-	default:
-		return "within " + text.FormatRoughly(waits[at])
+	if len(waits)+unstarted == 0 {
+		return "none"
 	}
+	at := int(math.Ceil(part*float64(len(waits)+unstarted))) - 1
+	if at >= len(waits) {
+		return "beyond the end"
+	}
+	return text.FormatRoughly(waits[at])
 }

@@ -48,6 +48,13 @@ func ReadName(job, pod string) (role string, i int32, is bool) {
 	return role, int32(n), true
 }
 
+// JobOfPod is the job in the name of a pod: JOB of JOB-worker-0 or JOB-merge-0, and a job may have a hyphen in its name. It is
+// empty for a name with fewer than two hyphens.
+func JobOfPod(pod string) string { return cutLast(cutLast(pod)) }
+
+// cutLast is what is before the last hyphen; empty for what has none.
+func cutLast(name string) string { return name[:max(strings.LastIndexByte(name, '-'), 0)] }
+
 // mergeName stands in the names of pods of merges where those of workers have their role.
 const mergeName = "merge"
 

@@ -1,8 +1,6 @@
 package collector
 
 import (
-	"strings"
-
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
@@ -12,8 +10,7 @@ import (
 // roleOf is the role of a pod in its job, by the pod's name, which is known also when the pod is gone; false for a name
 // that no pod of such a job has. Pods of all other kinds have one role.
 func roleOf(kind, pod string) (sizing.Role, bool) {
-	// A pod is named JOB-worker-0 or the like, and a job may have a hyphen in its name.
-	switch job := cutLast(cutLast(pod)); kind {
+	switch job := rendezvous.JobOfPod(pod); kind {
 	case v1beta1.ElasticTrainingJobKind:
 		role, index, is := rendezvous.ReadName(job, pod)
 		return sizing.RoleNamed(role, index), is
@@ -23,6 +20,3 @@ func roleOf(kind, pod string) (sizing.Role, bool) {
 	}
 	return sizing.Other, true
 }
-
-// cutLast is what is before the last hyphen; empty for what has none.
-func cutLast(name string) string { return name[:max(strings.LastIndexByte(name, '-'), 0)] }

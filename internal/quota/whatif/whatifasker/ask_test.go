@@ -78,11 +78,11 @@ func TestThePastIsReadOfTheLedger(t *testing.T) {
 	g.Expect(past.Runs).To(HaveLen(4))
 	g.Expect(past.Runs[2].Core).To(HaveLen(2), "two that were gone within a second were there at once")
 	g.Expect([]any{past.Runs[3].Ended, past.Runs[3].Ongoing}).To(Equal([]any{noon, true}), "one that was not seen to end goes on")
-	g.Expect(past.Runs[3].Waited).To(BeNil(), "how long it waited is not on record")
+	g.Expect(past.Runs[3].Known).To(BeFalse(), "how long it waited is not on record")
 	old, a := past.Runs[0], past.Runs[1]
 	g.Expect(old.Began).To(BeTrue(), "it ran when the time began")
 	g.Expect([]time.Time{old.Came, old.Started, old.Ended}).To(Equal([]time.Time{ago(24), ago(24), ago(20)}))
-	g.Expect([]any{a.Began, a.Ongoing, *a.Waited}).To(Equal([]any{false, false, 3 * time.Hour}))
+	g.Expect([]bool{a.Began, a.Ongoing, a.Known}).To(Equal([]bool{false, false, true}))
 	g.Expect([]time.Time{a.Came, a.Started, a.Ended}).To(Equal([]time.Time{ago(13), ago(10), ago(2)}))
 	g.Expect(a.Core).To(HaveLen(2), "its core, without surplus, and each worker once")
 	g.Expect(a.Core[0]).To(Equal(admission.MilliAmounts{gpu: 1000, corev1.ResourceMemory: 1 << 30}))
@@ -147,9 +147,9 @@ func TestWhatAChangeWouldHaveDoneIsTold(t *testing.T) {
 	said := asker(t).TellChange(t.Context(), capped(), 24*time.Hour, true)
 	g.Expect(said).To(HaveLen(3))
 	g.Expect(said[0]).To(Equal("Played again: the last 24h, with 2 attempts of trainings that came and 0 attempts that ran " +
-		"already, on 1 node of today. With the profiles as they are half would begin within a minute; really half began " +
-		"within a minute."))
-	g.Expect(said[1]).To(Equal("ads, 2 attempts: half begin within a minute; 99 of 100 within 3h instead of within a minute; " +
+		"already, on 1 node of today. The median wait with the profiles as they are is less than a minute; the true one was less " +
+		"than a minute."))
+	g.Expect(said[1]).To(Equal("ads, 2 attempts: median wait less than a minute; 99th percentile 3h instead of less than a minute; " +
 		"cores hold 12 hours of accelerators."))
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/moment"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/quota/whatif"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
@@ -144,14 +145,10 @@ func jobOf(s *ledger.Stay) (string, bool) {
 	if s.Kind != v1beta1.ElasticTrainingJobKind || s.Run == "" {
 		return "", false
 	}
-	// A pod is named JOB-worker-0 or the like, and a job may have a hyphen in its name.
-	job := cutLast(cutLast(s.Name))
+	job := rendezvous.JobOfPod(s.Name)
 	_, _, is := rendezvous.ReadName(job, s.Name)
 	return job, is
 }
-
-// cutLast is what is before the last hyphen; empty for what has none.
-func cutLast(name string) string { return name[:max(strings.LastIndexByte(name, '-'), 0)] }
 
 // newRun is an attempt by the pods of its core: one of each worker, and those that took the place of others later.
 func newRun(of attempt, core []ledger.Stay, began start, from, to time.Time) whatif.Run {
@@ -168,7 +165,7 @@ func newRun(of attempt, core []ledger.Stay, began start, from, to time.Time) wha
 	var workers, later []ledger.Stay
 	for i := range core {
 		s := &core[i]
-		r.Ended = latest(r.Ended, s.End)
+		r.Ended = moment.LaterOf(r.Ended, s.End)
 		r.Ongoing = r.Ongoing || !s.Final || s.End.After(to)
 		if seen[s.Name] {
 			later = append(later, *s)
@@ -184,27 +181,10 @@ func newRun(of attempt, core []ledger.Stay, began start, from, to time.Time) wha
 	for _, s := range slices.Concat(workers, later)[:n] {
 		r.Core = append(r.Core, amountsOf(s.Resources))
 	}
-	r.Started, r.Ended = latest(r.Started, from), earliest(r.Ended, to)
-	r.Came = earliest(latest(r.Came, from), r.Started)
-	if began.waited >= 0 {
-		waited := r.Started.Sub(r.Came)
-		r.Waited = &waited
-	}
+	r.Started, r.Ended = moment.LaterOf(r.Started, from), moment.EarlierOf(r.Ended, to)
+	r.Came = moment.EarlierOf(moment.LaterOf(r.Came, from), r.Started)
+	r.Known = began.waited >= 0
 	return r
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earliest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // countAtOnce is how many pods were there at once at most.
@@ -216,7 +196,7 @@ func countAtOnce(stays []ledger.Stay) int {
 	var changes []change
 	for i := range stays {
 		// The ledger counts whole seconds, and many a pod has none.
-		left := latest(stays[i].End, stays[i].Begin.Add(time.Second))
+		left := moment.LaterOf(stays[i].End, stays[i].Begin.Add(time.Second))
 		changes = append(changes, change{stays[i].Begin, 1}, change{left, -1})
 	}
 	// At one moment who leaves goes first.
