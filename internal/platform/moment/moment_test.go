@@ -14,5 +14,5 @@ func TestTwoTimesAreCompared(t *testing.T) {
 	g.Expect([]time.Time{LaterOf(noon, one), LaterOf(one, noon)}).To(HaveEach(one))
 	g.Expect([]time.Time{EarlierOf(noon, one), EarlierOf(one, noon)}).To(HaveEach(noon))
 	elsewhere := noon.In(time.FixedZone("", 3600))
-	g.Expect([]time.Time{LaterOf(elsewhere, noon), EarlierOf(elsewhere, noon)}).To(HaveEach(elsewhere), "the first of two that are the same")
+	g.Expect([]time.Time{LaterOf(elsewhere, noon), EarlierOf(elsewhere, noon)}).To(HaveEach(elsewhere), "the first of the same")
 }

@@ -149,8 +149,8 @@ func TestWhatAChangeWouldHaveDoneIsTold(t *testing.T) {
 	g.Expect(said[0]).To(Equal("Played again: the last 24h, with 2 attempts of trainings that came and 0 attempts that ran " +
 		"already, on 1 node of today. The median wait with the profiles as they are is less than a minute; the true one was less " +
 		"than a minute."))
-	g.Expect(said[1]).To(Equal("ads, 2 attempts: median wait less than a minute; 99th percentile 3h instead of less than a minute; " +
-		"cores hold 12 hours of accelerators."))
+	g.Expect(said[1]).To(Equal("ads, 2 attempts: median wait less than a minute; 99th percentile 3h instead of less than a minute" +
+		"; cores hold 12 hours of accelerators."))
 }
 
 func TestWhyWhatAChangeWouldHaveDoneIsNotKnown(t *testing.T) {
