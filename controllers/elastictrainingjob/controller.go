@@ -130,6 +130,8 @@ type Journal interface {
 	OutageOf(namespace, task string) (time.Duration, bool)
 	// SpeedsOf are how fast the training of a task goes with how many workers, by rising number of workers; nil for unknown.
 	SpeedsOf(namespace, task string) []v1beta1.MeasuredSpeed
+	// RecallSuspects returns what earlier operators recorded last of nodes; false until that was read.
+	RecallSuspects() (held []ledger.Decision, known bool)
 }
 
 // Setup registers the reconciler with the manager, whose cache has the index [kube.PodsByOwner].
@@ -207,7 +209,7 @@ func (r *Reconciler) followTrainings(ctx context.Context, mgr ctrl.Manager) erro
 // judgeNodes makes ready to hold against nodes that workers fail on them.
 func (r *Reconciler) judgeNodes(mgr ctrl.Manager) error {
 	r.suspects = newSuspects(r.now)
-	r.suspects.tell = r.accuse
+	r.suspects.tell, r.suspects.journal, r.suspects.webhooksOff = r.accuse, r.Journal, !r.config.Webhooks.Enabled
 	if err := ctrlmetrics.Registry.Register(r.suspects); err != nil {
 		return fmt.Errorf("register the metrics of nodes: %w", err)
 	}

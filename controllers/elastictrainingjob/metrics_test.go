@@ -293,6 +293,8 @@ func (j *journal) StayIn(queue string) growth.Stay {
 
 func (j *journal) NoteTraining(ledger.Trained) {}
 
+func (j *journal) RecallSuspects() (held []ledger.Decision, known bool) { return nil, true }
+
 func (j *journal) OutageOf(namespace, task string) (time.Duration, bool) {
 	if namespace == "ads" && task == "clicks" {
 		return 42 * time.Second, true

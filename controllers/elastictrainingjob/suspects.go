@@ -23,9 +23,13 @@ import (
 // judgeEvery is how often nodes are judged anew.
 const judgeEvery = 10 * time.Second
 
-// suspects hold against nodes that workers fail on them, in memory. Only the operator that reconciles has any.
+// suspects hold against nodes that workers fail on them. Only the operator that reconciles has any. If a ledger is kept, the next
+// operator begins with what this one recorded there.
 type suspects struct {
-	now func() time.Time
+	now     func() time.Time
+	journal Journal
+	// webhooksOff is true for an operator that checks no owners.
+	webhooksOff bool
 	// tell tells the administrator of a node that is accused; false to be called again.
 	tell func(context.Context, suspicion.Suspect) (done bool)
 
@@ -35,6 +39,8 @@ type suspects struct {
 	// found are the nodes that something is held against, and told those that the administrator was told of.
 	found []suspicion.Suspect
 	told  map[string]bool
+	// recorded has the nodes of which something was recorded; nil until it is known what earlier operators recorded.
+	recorded map[string]recorded
 }
 
 // known is as what the evidence knows a job.
@@ -126,12 +132,19 @@ func (s *suspects) judge(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		for _, accused := range s.findAccused() {
-			if !s.tell(ctx, accused) {
-				s.tellAgain(accused.Node)
-			}
+		s.judgeOnce(ctx)
+	}
+}
+
+// judgeOnce judges nodes, tells the administrator, and records what the next operator should know.
+func (s *suspects) judgeOnce(ctx context.Context) {
+	s.recall()
+	for _, accused := range s.findAccused() {
+		if !s.tell(ctx, accused) {
+			s.tellAgain(accused.Node)
 		}
 	}
+	s.record()
 }
 
 // tellAgain has the administrator be told of a node that is still accused when nodes are judged next.

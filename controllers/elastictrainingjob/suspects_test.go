@@ -3,6 +3,8 @@ package elastictrainingjob
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,9 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/losses"
+	"github.com/tideline-io/tideline/internal/training/suspicion"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
 )
 
 // jobOn is a job of a user, and its workers on nodes.
@@ -69,6 +74,94 @@ tideline_suspect_nodes{level="shunned"} 0
 	g.Expect(s.findAccused()).To(BeEmpty(), "forgiven")
 	_, shunned = s.observe(other, workers, false)
 	g.Expect(shunned).To(BeEmpty())
+}
+
+// remembering is a journal that has what an earlier operator recorded, once it was read.
+type remembering struct {
+	journal
+
+	held []ledger.Decision
+	read bool
+}
+
+func (j *remembering) RecallSuspects() (held []ledger.Decision, known bool) { return j.held, j.read }
+
+// last are what was recorded last of each node, of which something is held against.
+func (j *remembering) last() []ledger.Decision {
+	of := map[string]ledger.Decision{}
+	for _, d := range j.journal {
+		of[d.Name] = d
+		if d.Figures[decisionlog.Witnesses] == "" {
+			delete(of, d.Name)
+		}
+	}
+	return slices.Collect(maps.Values(of))
+}
+
+func TestTheNextOperatorBeginsWithWhatThisOneRecorded(t *testing.T) {
+	g := NewWithT(t)
+	c := newClock()
+	told := 0
+	operator := func(held []ledger.Decision) (*suspects, *remembering) {
+		s, j := newSuspects(func() time.Time { return c.now }), &remembering{held: held}
+		s.journal = j
+		s.tell = func(context.Context, suspicion.Suspect) bool {
+			told++
+			return true
+		}
+		return s, j
+	}
+	first, kept := operator(nil)
+	for _, owner := range []string{"alice", "bob"} {
+		job, workers := jobOn("ads", "of-"+owner, owner, "n1", "n2")
+		first.observe(job, workers, false)
+		first.note(job, refusal, false)
+		first.note(job, refusal, false)
+	}
+	first.judgeOnce(t.Context())
+	g.Expect(told).To(Equal(1))
+	g.Expect(kept.journal).To(BeEmpty(), "what was recorded before is not read yet")
+	kept.read = true
+	first.judgeOnce(t.Context())
+	first.judgeOnce(t.Context())
+	g.Expect(kept.journal).To(HaveExactElements(And(HaveField("Kind", decisionlog.NodeSuspected), HaveField("Name", "bad"),
+		HaveField("Reason", "accused"), HaveField("At", c.now))), "once")
+	c.pass(rerecordEvery)
+	first.judgeOnce(t.Context())
+	g.Expect(kept.journal).To(HaveLen(2), "hours later again")
+	c.pass(-2 * rerecordEvery)
+	first.judgeOnce(t.Context())
+	first.judgeOnce(t.Context())
+	g.Expect(kept.journal).To(HaveLen(3), "and when the clock was set back, once")
+	g.Expect(kept.journal[2].At).To(BeTemporally(">", kept.journal[1].At), "later than what it follows")
+	c.pass(2 * rerecordEvery)
+
+	second, itself := operator(kept.last())
+	itself.read = true
+	second.judgeOnce(t.Context())
+	g.Expect(told).To(Equal(1), "the administrator is not told again")
+	other, workers := jobOn("rec", "other", "carol", "n3")
+	_, shunned := second.observe(other, workers, false)
+	g.Expect(shunned).To(Equal([]string{"bad"}), "others still prefer others")
+	g.Expect(second.found).To(Equal(first.found))
+
+	g.Expect(itself.journal).To(BeEmpty(), "nothing is new")
+	unchecked, theirs := operator(kept.last())
+	unchecked.webhooksOff, theirs.read = true, true
+	unchecked.judgeOnce(t.Context())
+	g.Expect(unchecked.found).To(BeEmpty(), "namespaces would be further witnesses beside their users")
+
+	c.pass(30 * 24 * time.Hour)
+	second.judgeOnce(t.Context())
+	g.Expect(itself.journal).To(HaveExactElements(And(HaveField("Name", "bad"), HaveField("Reason", "clear"),
+		HaveField("Figures", BeEmpty()))), "forgiven, which is recorded")
+	third, unreadable := operator([]ledger.Decision{{
+		At: c.now, Kind: decisionlog.NodeSuspected, Name: "bad", Reason: "accused",
+		Figures: map[string]string{decisionlog.Witnesses: "{", decisionlog.Owners: "checked"},
+	}})
+	unreadable.read = true
+	third.judgeOnce(t.Context())
+	g.Expect(third.found).To(BeEmpty(), "what another version wrote is left out")
 }
 
 func TestOwnersThatNobodyCheckedAreOne(t *testing.T) {

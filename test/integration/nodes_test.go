@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,28 +52,10 @@ var _ = Describe("A node at fault", func() {
 		// No webhook checks owners here, so that each namespace is one.
 		for _, of := range []*testutil.Scenario{s, other} {
 			for n := range 2 {
-				job := fmt.Sprint("a", n)
-				of.Submit(of.Job(job).Pool(s.Namespace).Range(1, 1).Manual().Template(func(t *corev1.PodTemplateSpec) {
-					t.Spec.NodeSelector[corev1.LabelHostname] = bad
-				}))
-				Eventually(of.Workers(job, testutil.Bound)).Should(HaveLen(1), "%s of %s is placed", job, of.Namespace)
-				reject(of, job, 0, "UnexpectedAdmissionError", "Allocate failed due to no healthy devices present")
-				Eventually(of.Fetch(job)).Should(HaveField("Status.AvoidedNodes", HaveLen(1)), "the job avoids the node")
-				of.DeleteJob(job)
+				rejectOn(of, s.Namespace, bad, fmt.Sprint("a", n), func(o client.Object) error { return s.Client.Create(s.Context(), o) })
 			}
 		}
-		told := func() ([]string, error) {
-			list := &eventsv1.EventList{}
-			err := s.Client.List(s.Context(), list, client.InNamespace(corev1.NamespaceDefault))
-			var notes []string
-			for _, e := range list.Items {
-				if e.Regarding.Kind == "Node" && e.Regarding.Name == bad && e.Reason == v1beta1.EventNodeSuspected {
-					notes = append(notes, e.Note)
-				}
-			}
-			return notes, err
-		}
-		Eventually(told).Should(ConsistOf(And(ContainSubstring("Workers of 2 owners and 4 tasks"),
+		Eventually(suspicions(s, bad)).Should(ConsistOf(And(ContainSubstring("Workers of 2 owners and 4 tasks"),
 			ContainSubstring("kubectl taint node "+bad+" tideline.io/suspect=failures:NoSchedule"))), "the administrator is told")
 
 		s.Submit(s.Job("b").Range(1, 1))

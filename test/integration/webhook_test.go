@@ -46,7 +46,7 @@ const (
 // when all is applied at once.
 var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	var in *testutil.Installation
-	var address, metrics string
+	var address, metrics, books string
 	BeforeAll(func(ctx SpecContext) {
 		var err error
 		address, err = testutil.FreeAddress()
@@ -56,7 +56,8 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		metrics, err = testutil.FreeAddress()
 		Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
 		file := filepath.Join(GinkgoT().TempDir(), "configuration.yaml")
-		content := debugging + fmt.Sprintf("ledger: {file: %q}\n", filepath.Join(GinkgoT().TempDir(), "ledger.db"))
+		books = filepath.Join(GinkgoT().TempDir(), "ledger.db")
+		content := debugging + fmt.Sprintf("ledger: {file: %q}\n", books)
 		Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed(), "there is a configuration")
 		in = shared.Own(ctx, cluster.Options{GPUNodes: -1},
 			"--config="+file, "--metrics-bind-address="+metrics, "--metrics-secure=false", "--webhooks",
@@ -293,6 +294,10 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		Expect(in.Client.Patch(ctx, configuration, remove)).To(Succeed(), "the CA is removed")
 		Eventually(func() ([]string, error) { return trusted(ctx, in.Client) }).Should(HaveEach(Equal(after)), "the operator writes it")
 		Expect(in.AwaitWebhooks(ctx)).To(Succeed(), "the webhooks answer")
+	})
+
+	It("know whose workers fail on a node, and the next operator knows it too", func(ctx SpecContext) {
+		keepSuspicions(ctx, in, scenario("suspects", 2, 2), books, metrics)
 	})
 
 	It("that nobody serves hold up new jobs, and nothing else", func(ctx SpecContext) {

@@ -128,10 +128,13 @@ func (e *Evidence) release(name string, now time.Time) {
 	}
 	n.drain(now)
 	n.jobs = max(0, n.jobs-1)
-	if n.jobs == 0 && len(n.gains) == 0 {
+	if n.isForgotten() {
 		delete(e.nodes, name)
 	}
 }
+
+// isForgotten is true for a node that nothing is known of.
+func (n *node) isForgotten() bool { return n.jobs == 0 && len(n.gains) == 0 }
 
 // settle counts the time of a job up to now.
 func (e *Evidence) settle(j *job, now time.Time) {
@@ -388,7 +391,10 @@ func (e *Evidence) ListSuspects(now time.Time) []Suspect {
 		if len(n.gains) == 0 {
 			continue
 		}
-		n.drain(now)
+		if n.drain(now); n.isForgotten() {
+			delete(e.nodes, name)
+			continue
+		}
 		s := Suspect{Node: name, Sum: n.sum(), Limit: accuseAt}
 		s.Owners, s.Tasks = n.witnesses()
 		if s.Level = levelOf(s.Sum, s.Owners, s.Tasks); s.Level == Clear {

@@ -3,6 +3,7 @@ package suspicion
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -61,8 +62,16 @@ const (
 	Accused
 )
 
+var levelNames = []string{Clear: "clear", Doubted: "doubted", Shunned: "shunned", Accused: "accused"}
+
 // MetricLabel is one word for metrics.
-func (l Level) MetricLabel() string { return [...]string{"clear", "doubted", "shunned", "accused"}[l] }
+func (l Level) MetricLabel() string { return levelNames[l] }
+
+// LevelNamed is the level of that word; false for no level's.
+func LevelNamed(word string) (level Level, is bool) {
+	at := slices.Index(levelNames, word)
+	return Level(max(0, at)), at >= 0
+}
 
 // levelOf is what a sum means, of that many owners and tasks.
 func levelOf(sum float64, owners, tasks int) Level {

@@ -20,7 +20,7 @@ const (
 	// growthInterval is how often is read how surplus fared. It is counted in turns, as are the pauses after failures: they double
 	// from growthRetry up to it.
 	growthInterval, growthRetry = 5 * time.Minute, time.Minute
-	// measuresFor is how far back outages and speeds of tasks are looked for.
+	// measuresFor is how far back is looked for what was learnt of tasks and nodes.
 	measuresFor = 30 * 24 * time.Hour
 	// mostQueues and mostTasks bound what is kept in memory: about 6 MB if all tasks report all sizes.
 	mostQueues, mostTasks = 10_000, 10_000
@@ -81,7 +81,7 @@ func (r *Recorder) readGrowth(ctx context.Context, l Ledger) {
 		return
 	}
 	turns := func(d time.Duration) int { return int(d / endsInterval) }
-	err := r.recallMeasures(ctx, l)
+	err := r.recallLearnt(ctx, l)
 	if err == nil {
 		err = r.readStays(ctx, l)
 	}
@@ -132,18 +132,26 @@ func (r *Recorder) readStays(ctx context.Context, l Ledger) error {
 	return nil
 }
 
-// recallMeasures reads the outages and speeds of tasks, once in the life of an operator.
-func (r *Recorder) recallMeasures(ctx context.Context, l Ledger) error {
+// recallLearnt reads the outages and speeds of tasks, and what is held against nodes, once in the life of an operator.
+func (r *Recorder) recallLearnt(ctx context.Context, l Ledger) error {
 	if r.growths.recalled {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	err := l.EachDecision(limited, ledger.DecisionQuery{
-		From: r.now().Add(-measuresFor), Kinds: []string{decisionlog.OutageMeasured, decisionlog.SpeedMeasured},
-	}, r.growths.noteMeasure)
-	r.growths.recalled = err == nil
-	return err
+		From:  r.now().Add(-measuresFor),
+		Kinds: []string{decisionlog.OutageMeasured, decisionlog.SpeedMeasured, decisionlog.NodeSuspected},
+	}, func(d *ledger.Decision) {
+		r.growths.noteMeasure(d)
+		r.suspicions.noteSuspect(d)
+	})
+	if err != nil {
+		return err
+	}
+	r.growths.recalled = true
+	r.suspicions.noteRecalled()
+	return nil
 }
 
 // noteMeasure notes what a decision tells that was measured, unless something newer is known.

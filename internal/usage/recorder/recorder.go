@@ -65,7 +65,8 @@ type Ledger interface {
 type Recorder struct {
 	backlog
 	spendings
-	growths growths
+	growths    growths
+	suspicions suspicions
 
 	open  func(context.Context) (Ledger, error)
 	place func(context.Context, *corev1.Pod) Place

@@ -48,6 +48,8 @@ const (
 	Withdrawn = "Withdrawn"
 	// Ended: it succeeded or failed, or a run of a merge ended.
 	Ended = "Ended"
+	// NodeSuspected: what is held against a node, which the decision is about.
+	NodeSuspected = "NodeSuspected"
 )
 
 // Figures of decisions that others look for.
@@ -71,6 +73,11 @@ const (
 	// Workers that trained, and PercentPerHour of the training that they did.
 	Workers        = "workers"
 	PercentPerHour = "percentPerHour"
+	// Witnesses are the tasks that failed on a node, as JSON; absent if nothing is held against it any more. Told is there once the
+	// administrator was told of it. Owners says how the owners of jobs were known.
+	Witnesses = "witnesses"
+	Told      = "told"
+	Owners    = "owners"
 )
 
 // longest is the longest message that is kept, in bytes.
