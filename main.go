@@ -25,6 +25,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -423,6 +424,9 @@ func serveReports(mgr ctrl.Manager, cfg *config.Configuration, open func(context
 	return mgr.AddMetricsServerExtraHandler(reportserver.Path, reportserver.New(open, mgr.GetLogger().WithName("reports")))
 }
 
+// cacheSyncTimeout is how long a controller waits for what it watches to be read once.
+const cacheSyncTimeout = 15 * time.Minute
+
 // newManager connects to the cluster, for an operator in the namespace.
 func newManager(cluster *rest.Config, cfg *config.Configuration, namespace string, log logr.Logger) (ctrl.Manager, error) {
 	cluster.UserAgent = fmt.Sprintf("tideline/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
@@ -453,6 +457,8 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 		LeaseDuration:                 &lease,
 		RenewDeadline:                 ptr.To(config.Seconds(cfg.LeaderElection.RenewDeadlineSeconds)),
 		RetryPeriod:                   ptr.To(config.Seconds(cfg.LeaderElection.RetryPeriodSeconds)),
+		// An API server that keeps gigabytes takes minutes to hand them out. To give up after two would be to begin again.
+		Controller: ctrlconfig.Controller{CacheSyncTimeout: cacheSyncTimeout},
 		Cache: cache.Options{
 			SyncPeriod:       ptr.To(config.Seconds(cfg.ResyncPeriodSeconds)),
 			DefaultTransform: volcano.StripOthers,

@@ -2,6 +2,7 @@ package testutil
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ type OperatorOptions struct {
 	Kinds []string
 	// Bare starts it without the flags that every suite gives it, and without the variables of the test.
 	Bare bool
+	// Patience is how long it may take until it reconciles. Default: a minute.
+	Patience time.Duration
 }
 
 // Operator is the operator as a process, started anew as often as a test likes.
@@ -150,7 +153,7 @@ func (o *Operator) reconciles(log []byte) bool {
 
 // AwaitReady waits until the operator's caches are filled and its workers started.
 func (o *Operator) AwaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.options.Patience, time.Minute))
 	defer cancel()
 	for {
 		log, err := o.currentLog()

@@ -99,7 +99,8 @@ func prepare(ctx context.Context, webhooks bool) *watch {
 	limit, soft := limits(ctx)
 	address, err := testutil.FreeAddress()
 	Expect(err).NotTo(HaveOccurred(), "there is a port for the webhooks")
-	options := testutil.OperatorOptions{Env: []string{"GOMEMLIMIT=" + soft, "GOGC=100"}}
+	// Its caches are filled from an API server that encodes a gigabyte.
+	options := testutil.OperatorOptions{Env: []string{"GOMEMLIMIT=" + soft, "GOGC=100"}, Patience: 5 * time.Minute}
 	if webhooks {
 		options.Args = []string{"--webhooks", "--webhook-bind-address=" + address}
 	}
