@@ -3,11 +3,12 @@
 torchrun starts this script in every worker, and anew whenever the number of workers changes. So nothing here depends on that
 number but what is computed from it at each start, and all that must outlive a start is in the checkpoint.
 
-It prints a line of JSON when it starts, after every few steps, and when it ends.
+It prints a line of JSON when it starts, after every few steps, and when it ends, and each ten seconds one for Tideline.
 """
 
 import argparse
 import json
+import math
 import os
 import signal
 import ssl
@@ -113,12 +114,15 @@ class Training:
         net = nn.Sequential(nn.Linear(FEATURES, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, CLASSES)).to(device)
         self.optimizer = torch.optim.SGD(net.parameters(), lr=o.learning_rate, momentum=0.9)
         self.step = self.samples = 0
+        self.kept = None  # how far the last checkpoint is
+        self.phase, self.told = None, 0.0  # what Tideline was told last, and when
         self.answered = 0  # the last request that rank 0 answered
         saved = load(o.checkpoint, device)
         if saved:
             net.load_state_dict(saved["net"])
             self.optimizer.load_state_dict(saved["optimizer"])
             self.step, self.samples, self.answered = saved["step"], saved["samples"], saved["answered"]
+            self.kept = self.batches()
             if self.rank == 0 and self.answered > 0 and self.answered == asked():
                 annotate(checkpoint_done=self.answered)  # It is saved, but nobody may have been told.
         for group in self.optimizer.param_groups:
@@ -152,6 +156,19 @@ class Training:
         self.samples += batch * self.world
         return loss.item()
 
+    def batches(self):
+        """How far the training is. A batch is one process's, so that it is the same share of all with any number of workers."""
+        return min(self.samples, self.options.samples) // self.options.batch
+
+    def tell(self, phase="train"):
+        """Tells Tideline (spec.progress, docs/progress.md): at most once in ten seconds, apart from where a phase begins."""
+        if self.rank != 0 or phase == self.phase and time.monotonic() - self.told < 10:
+            return
+        total = math.ceil(self.options.samples / self.options.batch)
+        kept = "" if self.kept is None else f" checkpoint={self.kept}"
+        print(f"tideline: step={self.batches()} total={total}{kept} phase={phase}", flush=True)
+        self.phase, self.told = phase, time.monotonic()
+
     def after_step(self, loss):
         """What rank 0, which runs in worker 0, does between two steps."""
         o = self.options
@@ -160,12 +177,15 @@ class Training:
         if wanted or self.step % o.checkpoint_steps == 0:
             self.answered = number
             now = int(time.time())  # of which the checkpoint is, however long it takes to save
+            self.tell("checkpoint")
             save(o.checkpoint, self.state())
+            self.kept = self.batches()
             say(event="checkpoint", step=self.step, asked=wanted)
             annotate(checkpoint_done=max(number, now), progress=self.step)
         if self.step % o.log_steps == 0:
             rate = self.optimizer.param_groups[0]["lr"]
             say(event="step", step=self.step, world=self.world, samples=self.samples, rate=rate, loss=round(loss, 4))
+        self.tell()
 
 
 @record  # so that what the container says last, and with it the job's status, is the error and not torchrun's word for it
@@ -179,6 +199,7 @@ def main():
 
     t = Training(o, device)
     say(event="start", rank=t.rank, world=t.world, step=t.step, restarts=int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)))
+    t.tell("start")
     leaving = []  # Until here nothing is lost by dying at once.
     signal.signal(signal.SIGTERM, lambda *_: leaving.append(True))
     while True:
@@ -193,7 +214,10 @@ def main():
             t.after_step(loss)
         time.sleep(max(0, o.step_seconds - (time.monotonic() - began)))
     if t.rank == 0:
+        t.tell("checkpoint")
         save(o.checkpoint, t.state())
+        t.kept = t.batches()
+        t.tell("end" if done else "train")
     t.anybody(False)  # Nobody goes before it is saved, and if that fails, all of them do.
     say(event="end" if done else "left" if leaving else "again", rank=t.rank, step=t.step, samples=t.samples)
     if not somebody_leaves:
