@@ -408,10 +408,15 @@ bench-outcome: ## Play what docs/benchmarks/outcome.jsonl does not have, and wri
 	@exec nice -n 10 go run ./test/perf/outcome -trace='$(TRACE)' $(RUNS) \
 		-commit="$$(git log -1 --format=%h -- internal/training internal/capacity config/volcano test/perf/outcome test/perf/scheduler)" -page=docs/benchmarks/outcome.md
 
-.PHONY: bench-whatif
-bench-whatif: ## Hold answers of tideline whatif to what Volcano's scheduler makes of a change, and write docs/benchmarks/whatif.md: TRACE; half an hour.
-	@exec nice -n 10 go run ./test/perf/outcome -whatif -trace='$(TRACE)' -days=1 -loads=1.1 -seeds=5 \
-		-commit="$$(git log -1 --format=%h -- internal/capacity internal/quota config/volcano test/perf/outcome test/perf/scheduler)" -page=docs/benchmarks/whatif.md
+.PHONY: bench-whatif bench-whatif-stock
+bench-whatif: ## Hold answers of tideline whatif to what Volcano's scheduler makes of a change, and write docs/benchmarks/whatif.md: SEEDS=5, TRACE; an hour and a half.
+	@$(whatif) -loads=0.9
+
+bench-whatif-stock: ## The same under the configuration that Volcano ships, with more load.
+	@$(whatif) -stock -loads=1.1
+
+whatif = exec nice -n 10 go run ./test/perf/outcome -whatif -trace='$(TRACE)' -days=1 -seeds=$(or $(SEEDS),5) -page=docs/benchmarks/whatif.md \
+	-commit="$$(git log -1 --format=%h -- internal/capacity internal/quota config/volcano test/perf/outcome test/perf/scheduler)"
 
 .PHONY: bench-fragmentation
 bench-fragmentation: ## Fill openb's nodes with its pods under two configurations, and write docs/benchmarks/fragmentation.md: OPENB; minutes.

@@ -35,6 +35,8 @@ type plan struct {
 	trace, only, results, commit, page string
 	// whatIf has the answers of `tideline whatif` be held to what the scheduler makes of a change, instead of all else.
 	whatIf bool
+	// stock has that be under Volcano's own configuration.
+	stock bool
 
 	loads       []float64
 	days, seeds int
@@ -52,6 +54,7 @@ func main() {
 	flag.StringVar(&p.commit, "commit", "", "`commit` that results are said to be of")
 	flag.StringVar(&p.page, "page", "", "`page` into which all results are written; none: they are not")
 	flag.BoolVar(&p.whatIf, "whatif", false, "hold answers of tideline whatif to what Volcano's scheduler makes of a change")
+	flag.BoolVar(&p.stock, "stock", false, "with -whatif, under Volcano's own configuration")
 	flag.Parse()
 	err := p.readLoads(*many)
 	if err == nil && p.whatIf {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -23,23 +24,29 @@ import (
 	"github.com/tideline-io/tideline/test/testutil/benchmark"
 )
 
-const whatIfCommand = "make bench-whatif"
+// whatIfCommand is the command that writes the results under this configuration.
+func (p *plan) whatIfCommand() string {
+	if p.stock {
+		return "make bench-whatif-stock"
+	}
+	return "make bench-whatif"
+}
 
-// gangs are the trainings of this comparison: as large as was asked, under Volcano's own configuration, whose sessions take a
-// tenth of the time.
-var gangs = entrant{"as asked", false, jobsOf(asked, asked)}
+// gangs are the trainings of this comparison: as large as was asked.
+func (p *plan) gangs() entrant { return entrant{"as asked", !p.stock, jobsOf(asked, asked)} }
 
 // foreseen is one group of trainings in one seed: what `tideline whatif` says that they would wait, and what they wait where the
 // scheduler runs them under the change. before is what they wait without it.
 type foreseen struct {
 	seed  uint64
+	team  string
 	group string
 	n     int
 	// Quantiles 0.5 and 0.99.
 	before, says, truth [2]time.Duration
 }
 
-// compareWhatIf plays each seed twice, without and with the change, and asks after the first what the change would do.
+// compareWhatIf plays each seed without a change and with each, and asks after the first what the others would do.
 func (p *plan) compareWhatIf(ctx context.Context) error {
 	trace, err := p.openTrace()
 	if err != nil {
@@ -53,7 +60,7 @@ func (p *plan) compareWhatIf(ctx context.Context) error {
 	player := player{program}
 	var all []foreseen
 	for seed := uint64(1); seed <= uint64(p.seeds); seed++ {
-		rows, err := player.foresee(ctx, draw(trace, p.loads[0], seed, p.days), p.days)
+		rows, err := player.foresee(ctx, p.gangs(), draw(trace, p.loads[0], seed, p.days), p.days)
 		if err != nil {
 			return fmt.Errorf("seed %d: %w", seed, err)
 		}
@@ -66,33 +73,38 @@ func (p *plan) compareWhatIf(ctx context.Context) error {
 	if p.page == "" {
 		return nil
 	}
-	return benchmark.WriteResults(p.page, whatIfCommand, p.tableOfWhatIf(all), nil)
+	return benchmark.WriteResults(p.page, p.whatIfCommand(), p.tableOfWhatIf(all), nil)
 }
 
 // foresee plays one seed.
-func (p *player) foresee(ctx context.Context, jobs []job, days int) ([]foreseen, error) {
+func (p *player) foresee(ctx context.Context, gangs entrant, jobs []job, days int) ([]foreseen, error) {
 	is, err := p.playOn(ctx, gangs, jobs, days, nil)
 	if err != nil {
 		return nil, err
 	}
-	team, most := is.largestTeam()
-	changed, err := p.playOn(ctx, gangs, jobs, days, map[string]int64{team: most})
-	if err != nil {
-		return nil, err
+	var rows []foreseen
+	for _, team := range is.teamsThatShrink() {
+		most := max(1, deservedBy(is.profileOf(team))/2)
+		changed, err := p.playOn(ctx, gangs, jobs, days, map[string]int64{team: most})
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, is.compareWaits(changed, team, most, time.Duration(days)*day)...)
 	}
-	end := time.Duration(days) * day
-	past, on := is.past(end), is.asItIs()
-	profiles := is.profiles()
-	at := slices.IndexFunc(profiles, func(p *v1beta1.ResourceQuotaProfile) bool { return p.Name == team })
-	smaller := profiles[at].DeepCopy()
+	return rows, nil
+}
+
+// compareWaits holds what is said after a run, of a change that lets a team hold no more than most, to the run with the change.
+func (c *cluster) compareWaits(changed *cluster, team string, most int64, end time.Duration) []foreseen {
+	smaller := c.profileOf(team).DeepCopy()
 	smaller.Spec.Queue.Capability = gpus(most)
-	smaller.Spec.Queue.Deserved = gpus(min(most, deservedBy(profiles[at])))
-	said := whatif.PlayPast(past, on, whatif.ReplaceProfile(profiles, smaller), func() bool { return false })
+	smaller.Spec.Queue.Deserved = gpus(min(most, deservedBy(smaller)))
+	said := whatif.PlayPast(c.past(end), c.asItIs(), whatif.ReplaceProfile(c.profiles(), smaller), func() bool { return false })
 	truth := map[string]time.Duration{}
 	for _, r := range changed.all {
 		truth[r.name] = r.waited(end)
 	}
-	rows := []foreseen{{group: "the team whose share shrinks"}, {group: "all others"}}
+	rows := []foreseen{{team: team, group: "of that team"}, {team: team, group: "of all others"}}
 	for g := range rows {
 		var before, says, waits []time.Duration
 		for name, outcome := range said {
@@ -103,7 +115,7 @@ func (p *player) foresee(ctx context.Context, jobs []job, days int) ([]foreseen,
 				}
 			}
 		}
-		for _, r := range is.all {
+		for _, r := range c.all {
 			if (r.team == team) == (g == 0) && r.starts >= 0 {
 				before, waits = append(before, r.waited(end)), append(waits, truth[r.name])
 			}
@@ -113,7 +125,7 @@ func (p *player) foresee(ctx context.Context, jobs []job, days int) ([]foreseen,
 			rows[g].before[q], rows[g].says[q], rows[g].truth[q] = partOf(before, part), partOf(says, part), partOf(waits, part)
 		}
 	}
-	return rows, nil
+	return rows
 }
 
 // waited is how long a training waited until it began or, if it did not, until the end.
@@ -133,14 +145,25 @@ func partOf(of []time.Duration, part float64) time.Duration {
 	return of[max(0, int(math.Ceil(part*float64(len(of))))-1)]
 }
 
-// largestTeam is the team that deserves most, and half of that.
-func (c *cluster) largestTeam() (team string, half int64) {
+// teamsThatShrink are the team that deserves most and, if that is another, the one with the most trainings.
+func (c *cluster) teamsThatShrink() []string {
+	deserves, counts := map[string]int64{}, map[string]int64{}
 	for _, p := range c.profiles() {
-		if n := deservedBy(p); n/2 > half {
-			team, half = p.Name, n/2
-		}
+		deserves[p.Name] = deservedBy(p)
 	}
-	return team, half
+	for _, r := range c.all {
+		counts[r.team]++
+	}
+	most := func(of map[string]int64) string {
+		return slices.MaxFunc(c.teams, func(a, b string) int { return cmp.Or(cmp.Compare(of[a], of[b]), strings.Compare(b, a)) })
+	}
+	return slices.Compact([]string{most(deserves), most(counts)})
+}
+
+// profileOf is the profile of a team.
+func (c *cluster) profileOf(team string) *v1beta1.ResourceQuotaProfile {
+	all := c.profiles()
+	return all[slices.IndexFunc(all, func(p *v1beta1.ResourceQuotaProfile) bool { return p.Name == team })]
 }
 
 func gpus(n int64) corev1.ResourceList {
@@ -208,13 +231,17 @@ func (c *cluster) past(end time.Duration) *whatif.Past {
 // tableOfWhatIf writes the results as Markdown.
 func (p *plan) tableOfWhatIf(all []foreseen) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "An offered load of %.1f, %s, %s; at commit %s.\n\n", p.loads[0], text.FormatCount(p.days, "day"),
-		text.FormatCount(p.seeds, "seed"), p.commit)
-	b.WriteString("| trainings of | seed | how many | median without the change, min | as said, min | in truth, min | " +
-		"said ÷ truth | 99th without, min | as said, min | in truth, min | said ÷ truth |\n|" + strings.Repeat("---|", 11) + "\n")
+	configuration := "the configuration that Tideline ships"
+	if p.stock {
+		configuration = "the configuration that Volcano ships"
+	}
+	fmt.Fprintf(&b, "Under %s, an offered load of %.1f, %s, %s; at commit %s.\n\n", configuration, p.loads[0],
+		text.FormatCount(p.days, "day"), text.FormatCount(p.seeds, "seed"), p.commit)
+	b.WriteString("| seed | team with half | trainings | how many | median without the change, min | as said, min | " +
+		"in truth, min | said ÷ truth | 99th without, min | as said, min | in truth, min | said ÷ truth |\n|" + strings.Repeat("---|", 12) + "\n")
 	for i := range all {
 		f := &all[i]
-		fmt.Fprintf(&b, "| %s | %d | %d |", f.group, f.seed, f.n)
+		fmt.Fprintf(&b, "| %d | %s | %s | %d |", f.seed, f.team, f.group, f.n)
 		for q := range f.says {
 			ratio := "–"
 			if f.truth[q] > 0 {
