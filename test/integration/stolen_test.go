@@ -119,6 +119,11 @@ var _ = Describe("A stolen token of the operator", Ordered, func() {
 				LocalObjectReference: corev1.LocalObjectReference{Name: "mail"},
 			}}}
 		})), "only pods that hold room for reservations"),
+		Entry("read its ledger by a pod", create(podAtHome(profileKind, func(spec *corev1.PodSpec) {
+			spec.Volumes = []corev1.Volume{{Name: "ledger", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "tideline-ledger"},
+			}}}
+		})), "only pods that hold room for reservations"),
 		Entry("create a Service", create(func() client.Object {
 			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "new"}, Spec: corev1.ServiceSpec{
 				Ports: []corev1.ServicePort{{Port: 80}},
@@ -166,7 +171,7 @@ var _ = Describe("A stolen token of the operator", Ordered, func() {
 				Expect(p.Status.TypeChecking.ExpressionWarnings).To(BeEmpty(), p.Name)
 			}
 		}
-		Expect(len(policies.Items)).To(BeNumerically(">=", 4), "those of the installation, and of components that other specs apply")
+		Expect(len(policies.Items)).To(BeNumerically(">=", 5), "those of the installation, and of components that other specs apply")
 	})
 })
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -243,6 +244,45 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	submitScripts(func() *testutil.Installation { return in }, scenario)
 	tryAsUser(func() *testutil.Installation { return in }, scenario)
 	submitByPython(scenario)
+
+	It("T17: keep all but their CA from who has stolen the operator's token", func(ctx SpecContext) {
+		account := "system:serviceaccount:" + testutil.OperatorNamespace + ":" + testutil.OperatorServiceAccount
+		as, err := in.As(account, "system:serviceaccounts", "system:serviceaccounts:"+testutil.OperatorNamespace,
+			"system:authenticated")
+		Expect(err).NotTo(HaveOccurred(), "the account is connected")
+		thief := client.NewDryRunClient(as)
+		configurations := []client.Object{&admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration},
+		}, &admissionregistrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: webhook.ValidatingConfiguration},
+		}}
+		for _, o := range configurations {
+			try := func(patch string) error {
+				is, isObject := o.DeepCopyObject().(client.Object)
+				Expect(isObject).To(BeTrue())
+				return thief.Patch(ctx, is, client.RawPatch(types.JSONPatchType, []byte("["+patch+"]")))
+			}
+			for what, patch := range map[string]string{
+				"calls for all pods": `{"op":"replace","path":"/webhooks/0/rules","value":[{"apiGroups":[""],"apiVersions":["*"],` +
+					`"operations":["*"],"resources":["pods"]}]}`,
+				"calls elsewhere": `{"op":"replace","path":"/webhooks/0/clientConfig","value":{"url":"https://thief.example"}}`,
+				"calls for what it likes": `{"op":"add","path":"/webhooks/0/matchConditions","value":[` +
+					`{"name":"a","expression":"true"}]}`,
+				"lets pass what it does not": `{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}`,
+				"calls one less":             `{"op":"remove","path":"/webhooks/0"}`,
+				"goes with another object": `{"op":"add","path":"/metadata/ownerReferences","value":[{"apiVersion":"v1",` +
+					`"kind":"Namespace","name":"none","uid":"none"}]}`,
+			} {
+				Eventually(func() error { return try(patch) }).WithTimeout(10*time.Second).Should(
+					MatchError(ContainSubstring("changes no more of its webhooks than the CA")), what)
+			}
+			Expect(in.Client.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
+			authority, err := json.Marshal(append(slices.Clone(webhook.ClientConfigs(o)[0].CABundle), '\n'))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(try(fmt.Sprintf(`{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":%s}`, authority))).To(
+				Succeed(), "the CA is the operator's to write")
+		}
+	})
 
 	It("leave what the schema refuses to the words of the schema", func(ctx SpecContext) {
 		all := slices.Concat(badinput.Cases(), badinput.MergeCases())

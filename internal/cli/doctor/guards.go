@@ -18,7 +18,9 @@ import (
 )
 
 // guards are the policies of config/guard, by which the API server keeps the operator's account to what is its own.
-var guards = []string{"tideline-operator-jobs", "tideline-operator-owned", "tideline-operator-pods"}
+var guards = []string{
+	"tideline-operator-jobs", "tideline-operator-owned", "tideline-operator-pods", "tideline-operator-webhooks",
+}
 
 // ledgerClaim is the claim of config/manager.
 const ledgerClaim = "tideline-ledger"
