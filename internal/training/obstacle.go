@@ -22,7 +22,8 @@ func (p *planner) findObstacle() (found bool) {
 		p.requeueAfter(until.Sub(p.Now)) // The approval may run out while another obstacle still holds the job.
 	}
 	for _, check := range []func(*jobstate.State) *jobstate.Obstacle{
-		invalidSpec, managedByKueue, limitExceeded, rolesWrong, beforeBeginning(unknownTier), beforeBeginning(tierNotAllowed),
+		invalidSpec, managedByKueue, limitExceeded, rolesWrong, beforeBeginning(modelsNamed), beforeBeginning(unknownTier),
+		beforeBeginning(tierNotAllowed),
 		unlessOutlived(qosNotMet), unlessOutlived(protectedTooLong), unlessOutlived(graceTooLong), unknownAccelerator,
 		uncountableRequests, claimMissing, dataNotFound, unlessOutlived(devicesNotCounted), beforeBeginning(awaitingApproval),
 		volcanoMissing, profileNotReady, queueRefuses,
@@ -44,8 +45,16 @@ func invalidSpec(s *jobstate.State) *jobstate.Obstacle {
 
 // rolesWrong refuses roles that contradict each other, the range of the job or its framework.
 func rolesWrong(s *jobstate.State) *jobstate.Obstacle {
-	return stallBy(trainingpod.CheckRoles(s.Spec, s.Config.Accelerators), v1beta1.ReasonInvalidSpec,
-		"Correct the spec; what cannot change while workers may run changes once spec.suspend is true and the job has stopped.")
+	return stallBy(trainingpod.CheckRoles(s.Spec), v1beta1.ReasonInvalidSpec, correctTheSpec)
+}
+
+const correctTheSpec = "Correct the spec; what cannot change while workers may run changes once spec.suspend is true and the " +
+	"job has stopped."
+
+// modelsNamed refuses workers on accelerators of which the limits of the job's profile would not know. A job that began before
+// this rule was there goes on.
+func modelsNamed(s *jobstate.State) *jobstate.Obstacle {
+	return stallBy(trainingpod.CheckModels(s.Spec, s.Config.Accelerators), v1beta1.ReasonInvalidSpec, correctTheSpec)
 }
 
 // stallBy is the obstacle of a job in whose spec errors were found, with what to do about them; nil for none.

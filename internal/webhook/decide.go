@@ -104,10 +104,11 @@ func refuseJob(job *v1beta1.ElasticTrainingJob, conditions []metav1.Condition, r
 		}
 	}
 	d.Refused = append(d.Refused, trainingpod.CheckJobGrace(spec, rules.Config.Limits)...)
-	d.Refused = append(d.Refused, trainingpod.CheckWeight(&spec.Template, spec.Roles...)...)
+	d.Refused = append(d.Refused, trainingpod.CheckJobWeight(spec)...)
 	d.Refused = append(d.Refused, trainingpod.CheckDevices(&spec.Template)...)
 	d.Refused = append(d.Refused, trainingpod.CheckData(spec)...)
-	d.Refused = append(d.Refused, trainingpod.CheckRoles(spec, rules.Config.Accelerators)...)
+	d.Refused = append(d.Refused, trainingpod.CheckRoles(spec)...)
+	d.Refused = append(d.Refused, trainingpod.CheckModels(spec, rules.Config.Accelerators)...)
 	d.checkData(job, rules)
 	claimed := rules.countClaims(&spec.Template.Spec)
 	if len(spec.Template.Spec.Containers) > 0 {
@@ -139,7 +140,7 @@ func refuseMerge(spec *v1beta1.MergeJobSpec, conditions []metav1.Condition, rule
 		d.Refused = append(d.Refused, trainingpod.CheckMergeQoS(spec, tier)...)
 	}
 	d.Refused = append(d.Refused, trainingpod.CheckMergeGrace(spec, rules.Config.Limits)...)
-	d.Refused = append(d.Refused, trainingpod.CheckWeight(&spec.Template)...)
+	d.Refused = append(d.Refused, trainingpod.CheckMergeWeight(spec)...)
 	d.Refused = append(d.Refused, trainingpod.CheckDevices(&spec.Template)...)
 	// A definition without defaults admits a merge without a number of pods, which then runs one.
 	core := trainingpod.MergeCounted(spec, max(spec.MinReplicas, 1), rules.Config.Sharing)

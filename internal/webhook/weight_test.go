@@ -23,8 +23,8 @@ func TestTemplatesWithoutEndAreRefused(t *testing.T) {
 		}
 	}
 	refusal := ContainElement(MatchError(MatchRegexp(
-		`^spec\.template: Invalid value: \d+: takes so many bytes of memory, roles included, and must take at most 131072, ` +
-			`because the operator keeps the templates of all jobs: move long texts into the image or a ConfigMap$`)))
+		`^spec\.template: Invalid value: \d+: takes so many bytes of memory, roles and master included, and must take at most ` +
+			`131072, because the operator keeps the templates of all jobs: move long texts into the image or a ConfigMap$`)))
 	fill(120 << 10)
 	g.Expect(refuseJob(job, nil, rules)).NotTo(refusal)
 	g.Expect(refuseMerge(merge, nil, rules)).NotTo(refusal)
@@ -35,6 +35,9 @@ func TestTemplatesWithoutEndAreRefused(t *testing.T) {
 	g.Expect(refuseJob(job, nil, rules)).NotTo(refusal)
 	job.Spec.Roles = []v1beta1.JobRole{{Name: "ps", Args: []string{strings.Repeat("x", 30<<10)}}}
 	g.Expect(refuseJob(job, nil, rules)).To(refusal, "roles are kept too")
+	first := job.DeepCopy()
+	first.Spec.Roles, first.Spec.Master = nil, &v1beta1.Master{NodeSelector: map[string]string{"a": strings.Repeat("x", 30<<10)}}
+	g.Expect(refuseJob(first, nil, rules)).To(refusal, "and so is what worker 0 has of its own")
 	after := job.DeepCopy()
 	after.Spec.MaxReplicas = 2
 	g.Expect(DecideChange(job, after, Creation{}, rules).Refused).NotTo(refusal)

@@ -176,8 +176,9 @@ func (p *printer) refusal(job *v1beta1.ElasticTrainingJob) (string, error) {
 	if err != nil || words != "" {
 		return words, err
 	}
-	if found := trainingpod.CheckRoles(&job.Spec, config.DefaultAccelerators()).ToAggregate(); found != nil {
-		words = found.Error()
+	found := append(trainingpod.CheckRoles(&job.Spec), trainingpod.CheckModels(&job.Spec, config.DefaultAccelerators())...)
+	if all := found.ToAggregate(); all != nil {
+		words = all.Error()
 	}
 	return words, nil
 }

@@ -174,7 +174,7 @@ func TestRolesThatWebhooksRefuse(t *testing.T) {
 		"a port that all share": {func(j *batch.Job) { allTasks(j, func(s *corev1.PodSpec) { s.HostNetwork = true }) }, "hostNetwork"},
 		"the model of one role": {func(j *batch.Job) {
 			j.Spec.Tasks[0].Template.Spec.NodeSelector = map[string]string{"nvidia.com/gpu.product": "A10"}
-		}, "names the model of the accelerators of one role"},
+		}, "names the model of the accelerators of some workers"},
 		"more than TF_CONFIG has": {func(j *batch.Job) { j.Spec.Tasks[3].Replicas = 600 }, "must be at most 512"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,12 +15,13 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/weight"
 )
 
-// StripJob drops the template and the roles of a job or merge that are too large to be run, and notes what they weigh.
+// StripJob drops the template of a job or merge that is too large to be run, with what roles and worker 0 have in place of parts
+// of it, and notes what they weigh.
 func StripJob(o any) (any, error) {
 	switch job := o.(type) {
 	case *v1beta1.ElasticTrainingJob:
-		if dropTemplate(job, &job.Spec.Template, weight.Of(job.Spec.Roles)) {
-			job.Spec.Roles = nil
+		if dropTemplate(job, &job.Spec.Template, weight.Of(job.Spec.Roles)+weight.Of(job.Spec.Master)) {
+			job.Spec.Roles, job.Spec.Master = nil, nil
 		}
 	case *v1beta1.MergeJob:
 		dropTemplate(job, &job.Spec.Template, 0)

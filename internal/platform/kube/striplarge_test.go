@@ -64,6 +64,12 @@ func TestRolesAreDroppedWithTheirTemplate(t *testing.T) {
 	g.Expect(WeightOfDropped(job)).To(BeNumerically("~", 140<<10, 8<<10))
 	g.Expect(job.Spec.Roles).To(BeEmpty())
 	g.Expect(weight.Of(job.Spec.Template)).To(BeNumerically("<", 4<<10))
+
+	job = &v1beta1.ElasticTrainingJob{}
+	job.Spec.Master = &v1beta1.Master{NodeSelector: map[string]string{"a": strings.Repeat("x", 1<<20)}}
+	g.Expect(StripJob(job)).To(BeIdenticalTo(job))
+	g.Expect(WeightOfDropped(job)).To(BeNumerically("~", 1<<20, 8<<10))
+	g.Expect(job.Spec.Master).To(BeNil(), "and so is what worker 0 has of its own")
 }
 
 // Of pods with rules, owners, labels and containers without end as much is kept as others have, and what they ask for.

@@ -38,9 +38,19 @@ func CheckMergeGrace(job *v1beta1.MergeJobSpec, limits config.Limits) field.Erro
 	return checkGrace(&job.Template.Spec, limits)
 }
 
-// CheckWeight returns an error for a template that is too large to be kept, with the roles of a job, and so to be run.
-func CheckWeight(template *corev1.PodTemplateSpec, roles ...v1beta1.JobRole) field.ErrorList {
-	if n := weight.Of(*template) + weight.Of(roles); n > weight.MostOfTemplate {
+// CheckJobWeight returns an error for a template that is too large to be kept, with what roles and worker 0 have in place of
+// parts of it, and so to be run.
+func CheckJobWeight(job *v1beta1.ElasticTrainingJobSpec) field.ErrorList {
+	return checkWeight(weight.Of(job.Template) + weight.Of(job.Roles) + weight.Of(job.Master))
+}
+
+// CheckMergeWeight is CheckJobWeight for the template of a merge.
+func CheckMergeWeight(job *v1beta1.MergeJobSpec) field.ErrorList {
+	return checkWeight(weight.Of(job.Template))
+}
+
+func checkWeight(n int) field.ErrorList {
+	if n > weight.MostOfTemplate {
 		return field.ErrorList{TooHeavy(n)}
 	}
 	return nil
@@ -94,9 +104,9 @@ func isExtended(name corev1.ResourceName) bool {
 
 // TooHeavy is what is said of a template that weighs n bytes.
 func TooHeavy(n int) *field.Error {
-	return field.Invalid(field.NewPath("spec", "template"), n, fmt.Sprintf("takes so many bytes of memory, roles included, and "+
-		"must take at most %d, because the operator keeps the templates of all jobs: move long texts into the image or a ConfigMap",
-		weight.MostOfTemplate))
+	return field.Invalid(field.NewPath("spec", "template"), n, fmt.Sprintf("takes so many bytes of memory, roles and master "+
+		"included, and must take at most %d, because the operator keeps the templates of all jobs: move long texts into the image "+
+		"or a ConfigMap", weight.MostOfTemplate))
 }
 
 func checkGrace(spec *corev1.PodSpec, limits config.Limits) field.ErrorList {

@@ -146,7 +146,7 @@ var tensorFlowRoles = []string{"chief", "master", "ps", v1beta1.RoleEvaluator}
 const mostTensorFlow = 512
 
 // CheckRoles returns an error for each role that contradicts another, the range of the job, or its framework.
-func CheckRoles(job *v1beta1.ElasticTrainingJobSpec, models config.Accelerators) field.ErrorList {
+func CheckRoles(job *v1beta1.ElasticTrainingJobSpec) field.ErrorList {
 	found := checkTensorFlow(job)
 	if len(job.Roles) == 0 {
 		return found
@@ -178,7 +178,6 @@ func CheckRoles(job *v1beta1.ElasticTrainingJobSpec, models config.Accelerators)
 			found = append(found, field.NotSupported(at.Index(r).Child("name"), role.Name, tensorFlowRoles))
 		}
 		found = append(found, checkResources(at.Index(r).Child("resources"), role.Resources)...)
-		found = append(found, checkModel(job, at.Index(r).Child("nodeSelector"), role, models)...)
 	}
 	if len(leading) > 1 {
 		found = append(found, field.Invalid(at, strings.Join(leading, " and "), "one role may lead, because it has worker 0: "+
@@ -187,27 +186,53 @@ func CheckRoles(job *v1beta1.ElasticTrainingJobSpec, models config.Accelerators)
 	return found
 }
 
-// checkModel returns an error for a role with accelerators that names their model by itself: a profile's limits count a job
-// by one model, that of its template.
-func checkModel(
-	job *v1beta1.ElasticTrainingJobSpec, at *field.Path, role *v1beta1.JobRole, models config.Accelerators,
-) (found field.ErrorList) {
-	containers := job.Template.Spec.Containers
-	if len(containers) == 0 {
-		return nil
+// CheckModels returns an error for workers with accelerators that spec.master or a role has name their model by themselves: a
+// profile's limits count a job by one model, that of its template.
+func CheckModels(job *v1beta1.ElasticTrainingJobSpec, models config.Accelerators) (found field.ErrorList) {
+	if job.Master != nil {
+		found = checkModel(job, field.NewPath("spec", "master", "nodeSelector"), job.Master, models)
 	}
-	asks := containers[rendezvous.TrainerIndex(containers)].Resources
-	if role.Resources != nil {
-		asks = *role.Resources
+	for r := range job.Roles {
+		at := field.NewPath("spec", "roles").Index(r).Child("nodeSelector")
+		found = append(found, checkModel(job, at, &job.Roles[r].Master, models)...)
+	}
+	return found
+}
+
+// checkModel is CheckModels for what some workers have in place of the template's.
+func checkModel(
+	job *v1beta1.ElasticTrainingJobSpec, at *field.Path, own *v1beta1.Master, models config.Accelerators,
+) (found field.ErrorList) {
+	spec := &job.Template.Spec
+	isJobs := func(label, value string) bool { // Then it says nothing of its own.
+		return spec.NodeSelector[label] == value || job.Accelerator != nil && slices.Equal(job.Accelerator.Models, []string{value})
 	}
 	for _, resource := range slices.Sorted(maps.Keys(models)) {
 		label := models[resource]
-		if value, named := role.NodeSelector[label]; named && asksFor(asks, corev1.ResourceName(resource)) {
-			found = append(found, field.Invalid(at.Key(label), value, "names the model of the accelerators of one role, and a job "+
-				"has one for all: write it in spec.accelerator, or let the role ask for no "+resource))
+		value, named := own.NodeSelector[label]
+		if named && !isJobs(label, value) && asksBesides(spec, own, corev1.ResourceName(resource)) {
+			found = append(found, field.Invalid(at.Key(label), value, "names the model of the accelerators of some workers, and a job "+
+				"has one for all: write it in spec.accelerator, or let these workers ask for no "+resource))
 		}
 	}
 	return found
+}
+
+// asksBesides is true if a pod of the template asks for the resource, with its own resources for the training container.
+func asksBesides(spec *corev1.PodSpec, own *v1beta1.Master, name corev1.ResourceName) bool {
+	if spec.Resources != nil && asksFor(*spec.Resources, name) {
+		return true
+	}
+	for i := range spec.Containers {
+		asks := spec.Containers[i].Resources
+		if own.Resources != nil && i == rendezvous.TrainerIndex(spec.Containers) {
+			asks = *own.Resources
+		}
+		if asksFor(asks, name) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(spec.InitContainers, func(c corev1.Container) bool { return asksFor(c.Resources, name) })
 }
 
 // checkTensorFlow returns an error for what TF_CONFIG cannot tell: it names all workers when they start, and one port for each.

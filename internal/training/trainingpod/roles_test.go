@@ -109,6 +109,55 @@ func TestSizingKnowsRoles(t *testing.T) {
 	g.Expect(RoleAsks(b.Job, config.QoSBurstable)).To(HaveLen(1))
 }
 
+// Limits of a profile know one model of a job.
+func TestWorker0HasNoModelOfItsOwn(t *testing.T) {
+	const product = "nvidia.com/gpu.product"
+	allOn := func(model string) func(*v1beta1.ElasticTrainingJobSpec) {
+		return func(s *v1beta1.ElasticTrainingJobSpec) {
+			s.Template.Spec.NodeSelector = map[string]string{product: model}
+		}
+	}
+	for name, c := range map[string]struct {
+		change  func(*v1beta1.ElasticTrainingJobSpec)
+		refused bool
+	}{
+		"its own model":           {func(*v1beta1.ElasticTrainingJobSpec) {}, true},
+		"another than all others": {allOn("H100"), true},
+		"that of all others":      {allOn("A100"), false},
+		"the job's": {func(s *v1beta1.ElasticTrainingJobSpec) {
+			s.Accelerator = &v1beta1.Accelerator{Models: []string{"A100"}}
+		}, false},
+		"one of the job's": {func(s *v1beta1.ElasticTrainingJobSpec) {
+			s.Accelerator = &v1beta1.Accelerator{Models: []string{"A100", "H100"}}
+		}, true},
+		"without accelerators": {func(s *v1beta1.ElasticTrainingJobSpec) {
+			s.Master.Resources = &corev1.ResourceRequirements{}
+		}, false},
+		"accelerators of a sidecar": {func(s *v1beta1.ElasticTrainingJobSpec) {
+			s.Master.Resources = &corev1.ResourceRequirements{}
+			s.Template.Spec.InitContainers = []corev1.Container{{Resources: limits("nvidia.com/gpu", "1")}}
+		}, true},
+		"other nodes": {func(s *v1beta1.ElasticTrainingJobSpec) {
+			s.Master.NodeSelector = map[string]string{"disk": "ssd"}
+		}, false},
+		"nothing": {func(s *v1beta1.ElasticTrainingJobSpec) { s.Master = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			spec := &v1beta1.ElasticTrainingJobSpec{Master: &v1beta1.Master{NodeSelector: map[string]string{product: "A100"}}}
+			spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Resources: limits("nvidia.com/gpu", "1")}}
+			c.change(spec)
+			found := CheckModels(spec, config.DefaultAccelerators())
+			if !c.refused {
+				g.Expect(found).To(BeEmpty())
+				return
+			}
+			g.Expect(found).To(ConsistOf(MatchError(HavePrefix(
+				`spec.master.nodeSelector[nvidia.com/gpu.product]: Invalid value: "A100": names the model of the accelerators of some `))))
+		})
+	}
+}
+
 func TestRolesThatContradict(t *testing.T) {
 	tooLarge := limits("nvidia.com/gpu", "1")
 	tooLarge.Requests = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")}
@@ -133,6 +182,12 @@ func TestRolesThatContradict(t *testing.T) {
 			own := limits("nvidia.com/gpu", "1")
 			s.Roles[0].Resources, s.Roles[0].NodeSelector = &own, map[string]string{"nvidia.com/gpu.product": "T4"}
 		}, `spec.roles[0].nodeSelector[nvidia.com/gpu.product]: Invalid value: "T4": names the model`},
+		"a model of its own for a sidecar": {func(s *v1beta1.ElasticTrainingJobSpec) {
+			s.Template.Spec.Containers = append(s.Template.Spec.Containers, corev1.Container{
+				Name: "sidecar", Resources: limits("nvidia.com/gpu", "1"),
+			})
+			s.Roles[0].NodeSelector = map[string]string{"nvidia.com/gpu.product": "T4"}
+		}, `spec.roles[0].nodeSelector[nvidia.com/gpu.product]: Invalid value: "T4": names the model`},
 		"no accelerators of a model": {func(s *v1beta1.ElasticTrainingJobSpec) {
 			s.Roles[0].NodeSelector = map[string]string{"nvidia.com/gpu.product": "T4"}
 		}, ""},
@@ -153,7 +208,7 @@ func TestRolesThatContradict(t *testing.T) {
 			g := NewWithT(t)
 			spec := cast().Job.Spec
 			c.change(&spec)
-			found := CheckRoles(&spec, config.DefaultAccelerators())
+			found := append(CheckRoles(&spec), CheckModels(&spec, config.DefaultAccelerators())...)
 			if c.want == "" {
 				g.Expect(found).To(BeEmpty())
 				return

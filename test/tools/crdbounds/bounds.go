@@ -159,6 +159,26 @@ func boundSelectors(s *schema) {
 	eachChild(s, boundSelectors)
 }
 
+// boundOverrides bounds what replaces parts of a pod template for some of its pods: resources and nodes of worker 0 and of roles.
+func boundOverrides(s *schema) {
+	if isPodTemplate(s) {
+		return
+	}
+	_, resources := s.Properties["resources"]
+	if _, nodes := s.Properties["nodeSelector"]; resources && nodes {
+		for _, name := range []string{"resources", "nodeSelector"} {
+			edit(s.Properties, name, func(property *schema) {
+				most := property.MaxProperties // More entries were allowed here than templates have.
+				boundAll(property, name)
+				if most != nil {
+					property.MaxProperties = most
+				}
+			})
+		}
+	}
+	eachChild(s, boundOverrides)
+}
+
 // isPodTemplate recognises a pod template by what no other object has: containers in its spec.
 func isPodTemplate(s *schema) bool {
 	spec := s.Properties["spec"]

@@ -59,6 +59,7 @@ func process(manifest []byte) ([]byte, error) {
 				boundSelectors(version.Schema.OpenAPIV3Schema)
 			}
 			boundPodTemplates(version.Schema.OpenAPIV3Schema)
+			boundOverrides(version.Schema.OpenAPIV3Schema)
 			boundNumbers(version.Schema.OpenAPIV3Schema)
 		}
 	}
