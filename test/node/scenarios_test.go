@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -144,6 +145,60 @@ var _ = Describe("Training on a real node", func() {
 		Eventually(s.Fetch("a")).Should(HaveField("Status.Restarts", BeEquivalentTo(1)))
 		lost, _ := a.lost()
 		Expect(lost).To(BeNumerically("<=", interval))
+		figures(a)
+	})
+
+	It("gives a lost core worker the place of surplus where there is no other", func() {
+		DeferCleanup(func(ctx SpecContext) { resize(ctx, gpus) })
+		a := train(s, "a", graceless)
+		a.await(4)
+		lost := a.UIDs("a")[1]
+		resize(s.Context(), 3)
+		s.DeleteWorker("a", 1)
+		Eventually(func(g Gomega) {
+			g.Expect(s.Workers("a", testutil.Running)()).To(And(HaveLen(3), ContainElements(0, 1)))
+			g.Expect(a.UIDs("a")[1]).NotTo(Equal(lost))
+		}).WithTimeout(2*time.Minute).Should(Succeed(), "it was created anew, and surplus is gone")
+		a.await(3)
+		Expect(s.Read("a")).To(testutil.HaveRestarts(1), "the surplus that left for it is no loss")
+		again, _ := a.lost()
+		Expect(again).To(BeNumerically("<=", interval))
+		figures(a)
+	})
+
+	It("runs a role beside torchrun, which does not join it and may be lost", func() {
+		const evaluator = `
+import signal, sys, time, torch
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+while True:
+    try:
+        print("step", torch.load("/checkpoints/last.pt", map_location="cpu")["step"], flush=True)
+    except FileNotFoundError:
+        pass
+    time.sleep(1)`
+		a := train(s, "a", func(job *v1beta1.ElasticTrainingJob) {
+			graceless(job)
+			job.Spec.MinReplicas, job.Spec.MaxReplicas = 3, 4
+			job.Spec.Roles = []v1beta1.JobRole{{
+				Name: "evaluator", Replicas: 1, Command: []string{"python3", "-c", evaluator},
+			}}
+		})
+		a.await(3)
+		evaluates := func() *corev1.Pod { return testutil.Get(s, &corev1.Pod{}, "a-evaluator-1") }
+		heard := func() ([]string, error) { return machine.Logs(evaluates(), "trainer") }
+		Eventually(heard).WithTimeout(time.Minute).Should(ContainElement(HavePrefix("step ")), "it reads what the others save")
+		core, before := a.UIDs("a")[0], evaluates().UID
+		s.Delete(evaluates())
+		Eventually(func() (types.UID, error) {
+			pod := &corev1.Pod{}
+			err := s.Client.Get(s.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "a-evaluator-1"}, pod)
+			return pod.UID, client.IgnoreNotFound(err)
+		}).WithTimeout(time.Minute).Should(And(Not(BeEmpty()), Not(Equal(before))), "it is created anew")
+		Eventually(heard).WithTimeout(time.Minute).Should(ContainElement(HavePrefix("step ")))
+		a.await(3)
+		Expect(a.UIDs("a")[0]).To(Equal(core), "and no other is")
+		again, _ := a.lost()
+		Expect(again).To(BeZero(), "the training did not notice")
 		figures(a)
 	})
 
