@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
@@ -31,7 +30,7 @@ type entry struct {
 func NewIndex(profiles []*v1beta1.ResourceQuotaProfile) *Index {
 	x := &Index{}
 	for _, p := range profiles {
-		if selector, err := metav1.LabelSelectorAsSelector(&p.Spec.NamespaceSelector); err == nil && !selector.Empty() {
+		if selector := selectors.compile(p); selector != nil && !selector.Empty() {
 			x.entries = append(x.entries, entry{p, selector})
 		}
 	}
