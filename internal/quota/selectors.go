@@ -14,8 +14,8 @@ import (
 // mostSelectors bounds those that are remembered.
 const mostSelectors = 1000
 
-// selectors are those of profiles, compiled. Each reconcile of a job asks for the profile of its namespace, and a selector may have
-// thousands of values, each of which compiling it checks.
+// selectors are those of profiles, compiled. Each reconcile of a job asks for the profile of its namespace, and a selector may
+// have thousands of values, which are all checked when it is compiled.
 var selectors memo
 
 // memo remembers what was compiled last of each profile. The zero value is empty.

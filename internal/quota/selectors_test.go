@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,7 +77,7 @@ func TestSelectorsOfProfilesThatAreGoneAreForgotten(t *testing.T) {
 	g := NewWithT(t)
 	var m memo
 	for i := range 3 * mostSelectors {
-		p := &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprint(i))}}
+		p := &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{UID: types.UID(strconv.Itoa(i))}}
 		p.Spec.NamespaceSelector.MatchLabels = map[string]string{"team": "a"}
 		g.Expect(m.compile(p).Empty()).To(BeFalse())
 		g.Expect(len(m.last)).To(BeNumerically("<=", mostSelectors))

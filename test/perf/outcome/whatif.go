@@ -238,7 +238,8 @@ func (p *plan) tableOfWhatIf(all []foreseen) string {
 	fmt.Fprintf(&b, "Under %s, an offered load of %.1f, %s, %s; at commit %s.\n\n", configuration, p.loads[0],
 		text.FormatCount(p.days, "day"), text.FormatCount(p.seeds, "seed"), p.commit)
 	b.WriteString("| seed | team with half | trainings | how many | median without the change, min | as said, min | " +
-		"in truth, min | said ÷ truth | 99th without, min | as said, min | in truth, min | said ÷ truth |\n|" + strings.Repeat("---|", 12) + "\n")
+		"in truth, min | said ÷ truth | 99th without, min | as said, min | in truth, min | said ÷ truth |\n|" +
+		strings.Repeat("---|", 12) + "\n")
 	for i := range all {
 		f := &all[i]
 		fmt.Fprintf(&b, "| %d | %s | %s | %d |", f.seed, f.team, f.group, f.n)
