@@ -54,9 +54,28 @@ func roles() []Case {
 			"is too long (53 characters) for role launcher: the host name NAME-launcher-31 must not exceed 63 characters; shorten "+
 				"the name or that of the role"),
 	}
+	cases = append(cases, claimedTooMuch("a role", first+".resources.claims", func(claims string) string {
+		return setting(list, `[{"name":"ps","resources":{"claims":`+claims+`}}]`)
+	})...)
+	cases = append(cases, claimedTooMuch("a master", "spec.master.resources.claims", func(claims string) string {
+		return setting("spec.master.resources.claims", claims)
+	})...)
 	for _, taken := range []string{"worker", "core", "surplus", "merge", "other"} {
 		cases = append(cases, role("the name "+taken, `"name":"`+taken+`"`, fmt.Sprintf("%s.name: Invalid value: %q: name %[2]s "+
 			"is taken: Tideline calls other pods so; choose another name", first, taken)))
 	}
 	return cases
+}
+
+// claimedTooMuch are mistakes in the claims at a path, which some workers have in place of the template's.
+func claimedTooMuch(whose, path string, within func(claims string) string) []Case {
+	long := strings.Repeat("a", 1025)
+	const tooLong = ": Too long: may not be more than 1024 bytes"
+	return []Case{
+		refused(whose+" with 65 claims", within(many(65, `{"name":"c%d"}`)),
+			path+": Too many: 65: must have at most 64 items").blind(),
+		refused(whose+" with a claim of a long name", within(`[{"name":"`+long+`"}]`), path+"[0].name"+tooLong).blind(),
+		refused(whose+" with a claim of a long request", within(`[{"name":"c","request":"`+long+`"}]`),
+			path+"[0].request"+tooLong).blind(),
+	}
 }
