@@ -365,17 +365,12 @@ func logsOf(folder string) ([]string, error) {
 
 // Kill ends all processes of a container whose command line has some words, as the kernel does when memory is short.
 func (n *Node) Kill(containerID, words string) error {
-	return n.Signal(containerID, words, syscall.SIGKILL)
-}
-
-// Signal sends a signal to all processes of a container whose command line has some words.
-func (*Node) Signal(containerID, words string, signal syscall.Signal) error {
 	_, id, _ := strings.Cut(containerID, "://")
 	processes, err := processesOf(id)
 	if err != nil {
 		return err
 	}
-	sent := false
+	killed := false
 	for _, p := range processes {
 		line, err := os.ReadFile("/proc/" + p + "/cmdline")
 		if err != nil || !strings.Contains(strings.ReplaceAll(string(line), "\x00", " "), words) {
@@ -385,12 +380,12 @@ func (*Node) Signal(containerID, words string, signal syscall.Signal) error {
 		if err != nil {
 			return err
 		}
-		if err := syscall.Kill(pid, signal); err != nil {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			return err
 		}
-		sent = true
+		killed = true
 	}
-	if !sent {
+	if !killed {
 		return fmt.Errorf("container %s has no process with %q", id, words)
 	}
 	return nil
