@@ -39,7 +39,7 @@ type suspects struct {
 	// found are the nodes that something is held against, and told those that the administrator was told of.
 	found []suspicion.Suspect
 	told  map[string]bool
-	// recorded has the nodes of which something was recorded; nil until it is known what earlier operators recorded.
+	// recorded is the last record of each node; nil until the ledger was read.
 	recorded map[string]recorded
 }
 

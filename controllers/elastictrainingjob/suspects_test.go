@@ -126,15 +126,15 @@ func TestTheNextOperatorBeginsWithWhatThisOneRecorded(t *testing.T) {
 	first.judgeOnce(t.Context())
 	g.Expect(kept.journal).To(HaveExactElements(And(HaveField("Kind", decisionlog.NodeSuspected), HaveField("Name", "bad"),
 		HaveField("Reason", "accused"), HaveField("At", c.now))), "once")
-	c.pass(rerecordEvery)
+	c.pass(recordAgainAfter)
 	first.judgeOnce(t.Context())
 	g.Expect(kept.journal).To(HaveLen(2), "hours later again")
-	c.pass(-2 * rerecordEvery)
+	c.pass(-2 * recordAgainAfter)
 	first.judgeOnce(t.Context())
 	first.judgeOnce(t.Context())
 	g.Expect(kept.journal).To(HaveLen(3), "and when the clock was set back, once")
 	g.Expect(kept.journal[2].At).To(BeTemporally(">", kept.journal[1].At), "later than what it follows")
-	c.pass(2 * rerecordEvery)
+	c.pass(2 * recordAgainAfter)
 
 	second, itself := operator(kept.last())
 	itself.read = true

@@ -29,6 +29,7 @@ type entry struct {
 // NewIndex returns an index of profiles. A profile with an invalid or empty selector has no namespace.
 func NewIndex(profiles []*v1beta1.ResourceQuotaProfile) *Index {
 	x := &Index{}
+	selectors.forgetOthers(profiles)
 	for _, p := range profiles {
 		if selector := selectors.compile(p); selector != nil && !selector.Empty() {
 			x.entries = append(x.entries, entry{p, selector})

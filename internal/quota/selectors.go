@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"maps"
 	"reflect"
 	"sync"
 
@@ -11,8 +12,8 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 )
 
-// mostSelectors bounds those that are remembered.
-const mostSelectors = 1000
+// spareSelectors is how many are remembered beside those of the profiles that there are: dry runs have others.
+const spareSelectors = 16
 
 // selectors are those of profiles, compiled. Each reconcile of a job asks for the profile of its namespace, and a selector may
 // have thousands of values, which are all checked when it is compiled.
@@ -47,11 +48,25 @@ func (m *memo) compile(p *v1beta1.ResourceQuotaProfile) labels.Selector {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.last == nil || len(m.last) >= mostSelectors {
-		m.last = map[types.UID]compiled{} // Those of profiles that are gone, too.
+	if m.last == nil {
+		m.last = map[types.UID]compiled{}
 	}
 	m.last[p.UID] = compiled{from, selector}
 	return selector
+}
+
+// forgetOthers forgets selectors of profiles that are gone, once there are many: each may take half a megabyte.
+func (m *memo) forgetOthers(profiles []*v1beta1.ResourceQuotaProfile) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.last) <= len(profiles)+spareSelectors {
+		return
+	}
+	there := make(map[types.UID]bool, len(profiles))
+	for _, p := range profiles {
+		there[p.UID] = true
+	}
+	maps.DeleteFunc(m.last, func(profile types.UID, _ compiled) bool { return !there[profile] })
 }
 
 // isSame tells whether two selectors are the same in memory. Objects of caches are never changed, and what is remembered is not

@@ -76,10 +76,12 @@ func TestASelectorThatChangesIsCompiledAnew(t *testing.T) {
 func TestSelectorsOfProfilesThatAreGoneAreForgotten(t *testing.T) {
 	g := NewWithT(t)
 	var m memo
-	for i := range 3 * mostSelectors {
-		p := &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{UID: types.UID(strconv.Itoa(i))}}
-		p.Spec.NamespaceSelector.MatchLabels = map[string]string{"team": "a"}
-		g.Expect(m.compile(p).Empty()).To(BeFalse())
-		g.Expect(len(m.last)).To(BeNumerically("<=", mostSelectors))
+	stays := largeProfile("stays", "team")
+	for i := range 100 {
+		m.forgetOthers([]*v1beta1.ResourceQuotaProfile{stays})
+		g.Expect(m.compile(stays).Empty()).To(BeFalse())
+		g.Expect(m.compile(largeProfile(strconv.Itoa(i), "tried")).Empty()).To(BeFalse(), "of a dry run")
+		g.Expect(len(m.last)).To(BeNumerically("<=", 1+spareSelectors+2))
+		g.Expect(m.last).To(HaveKey(types.UID("stays")))
 	}
 }

@@ -51,8 +51,8 @@ func rolesWrong(s *jobstate.State) *jobstate.Obstacle {
 const correctTheSpec = "Correct the spec; what cannot change while workers may run changes once spec.suspend is true and the " +
 	"job has stopped."
 
-// modelsNamed refuses workers on accelerators of which the limits of the job's profile would not know. A job that began before
-// this rule was there goes on.
+// modelsNamed refuses a master or role that names its own model of accelerator: the profile's limits would not count it. A job
+// that began before this rule was there goes on.
 func modelsNamed(s *jobstate.State) *jobstate.Obstacle {
 	return stallBy(trainingpod.CheckModels(s.Spec, s.Config.Accelerators), v1beta1.ReasonInvalidSpec, correctTheSpec)
 }

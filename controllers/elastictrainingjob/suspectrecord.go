@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// rerecordEvery is how often is recorded what is held against a node although it is about the same. A new leader does not know
-	// the hours that jobs spent on the node since, which count in its favor.
-	rerecordEvery = 6 * time.Hour
+	// recordAgainAfter is after what time a node is recorded again although about the same is held against it. A new leader does not
+	// know the hours that jobs spent on the node since, which count in its favor.
+	recordAgainAfter = 6 * time.Hour
 	// sameSum is by how much the sum against a node may rise before it is recorded again.
 	sameSum = 1
 	// mostRecorded is how many nodes are recorded in one turn: the ledger's backlog is for the decisions about jobs too.
@@ -31,7 +31,7 @@ type recorded struct {
 
 // covers tells whether what was recorded still says enough.
 func (r recorded) covers(f *suspicion.Suspect, told bool, now time.Time) bool {
-	return r.level == f.Level && r.told == told && f.Sum < r.sum+sameSum && now.Sub(r.noted).Abs() < rerecordEvery
+	return r.level == f.Level && r.told == told && f.Sum < r.sum+sameSum && now.Sub(r.noted).Abs() < recordAgainAfter
 }
 
 // recall holds against nodes what earlier operators did, once that is known. Where owners are now known otherwise than then, one
