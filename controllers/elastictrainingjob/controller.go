@@ -259,7 +259,7 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.jobsOnNode), builder.WithPredicates(answersChanged())).
 		Watches(namespace, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(
 			predicate.Or(predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		Watches(&v1beta1.ResourceQuotaProfile{}, handler.EnqueueRequestsFromMapFunc(r.allJobs),
+		Watches(&v1beta1.ResourceQuotaProfile{}, besideProfile(r.client, r.requestsFor),
 			builder.WithPredicates(profilecache.ProfileChanged())).
 		Watches(&corev1.PersistentVolumeClaim{}, besideClaim(r.requestsFor), builder.WithPredicates(comesOrGoes())).
 		WatchesRawSource(r.Scheduler.ChangeSource(handler.EnqueueRequestsFromMapFunc(r.allJobs))).
@@ -399,7 +399,7 @@ func (r *Reconciler) jobsOfNamespace(ctx context.Context, namespace client.Objec
 	return r.requestsFor(ctx, client.InNamespace(namespace.GetName()))
 }
 
-// allJobs wakes every job. Volcano's configuration and profiles may concern them all, and change rarely.
+// allJobs wakes every job. Volcano's configuration may concern them all, and changes rarely.
 func (r *Reconciler) allJobs(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.requestsFor(ctx)
 }

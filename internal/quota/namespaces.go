@@ -42,6 +42,12 @@ func NewIndex(profiles []*v1beta1.ResourceQuotaProfile) *Index {
 	return x
 }
 
+// Selects tells whether a profile selects a namespace with these labels, which may belong to an older profile all the same.
+func Selects(profile *v1beta1.ResourceQuotaProfile, namespace map[string]string) bool {
+	selector := selectors.compile(profile)
+	return selector != nil && !selector.Empty() && selector.Matches(labels.Set(namespace))
+}
+
 // ProfileOf is the profile of a namespace with these labels; nil for one that belongs to none.
 func (x *Index) ProfileOf(namespace map[string]string) *v1beta1.ResourceQuotaProfile {
 	for i := range x.entries {

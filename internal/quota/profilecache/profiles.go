@@ -66,6 +66,22 @@ func ProfileOf(ctx context.Context, reader client.Reader, namespace string) (
 	return profiles.ProfileOf(ctx, namespace)
 }
 
+// NamespacesOf lists the namespaces that a profile selects, from caches, those that belong to an older profile too.
+func NamespacesOf(ctx context.Context, reader client.Reader, profile *v1beta1.ResourceQuotaProfile) ([]string, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the namespaces: %w", err)
+	}
+	var names []string
+	for i := range list.Items {
+		if quota.Selects(profile, list.Items[i].Labels) {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
 // QueueOf is the queue that a new gang of a namespace joins: that of its profile, else the one that the namespace names by
 // Volcano's annotation, else default.
 func QueueOf(namespace *metav1.PartialObjectMetadata, profile *v1beta1.ResourceQuotaProfile) string {
