@@ -34,7 +34,7 @@ type point struct {
 // everyWrite runs the story undisturbed, and then with a fault at each write of that run.
 func (st *story) everyWrite(ctx context.Context, res *results) (string, error) {
 	what := "killed or refused at a write: " + st.name
-	res.plan(what)
+	res.plan(what, byChance)
 	end, err := st.undisturbed()
 	if err != nil {
 		return "", err

@@ -109,10 +109,10 @@ func runCombinations(ctx context.Context, res *results, combinations []combinati
 		if !slices.ContainsFunc(combinations, func(other combination) bool { return other.story != c.story }) {
 			what += ": " + c.name
 		}
-		res.plan(what)
+		res.plan(what, 0)
 		runs = append(runs, func() error {
 			return res.record(what, func() (verdict, error) {
-				v, said, err := c.tryLasting(ctx, f)
+				v, said, err := c.tryLasting(ctx)
 				lines[i] = strings.TrimSuffix(fmt.Sprintf("%s, %s: %s, %s", c.name, f.name, v, said), ", ")
 				return v, err
 			})
@@ -128,8 +128,18 @@ func runCombinations(ctx context.Context, res *results, combinations []combinati
 	return strings.Join(lines, "\n"), err
 }
 
-// tryLasting runs the story under a fault that lasts.
-func (st *story) tryLasting(ctx context.Context, f lastingFault) (v verdict, said string, err error) {
+// tryLasting runs the story under a fault that lasts, until it hits; three times at most.
+func (c combination) tryLasting(ctx context.Context) (v verdict, said string, err error) {
+	for range 3 {
+		if v, said, err = c.story.tryOnce(ctx, c.fault()); err != nil || v != void {
+			break
+		}
+	}
+	return v, said, err
+}
+
+// tryOnce runs the story under a fault that lasts.
+func (st *story) tryOnce(ctx context.Context, f lastingFault) (v verdict, said string, err error) {
 	err = try(ctx, st.name+", "+f.name, func(t *storyRun) {
 		prepare := []func(*environment){}
 		if f.prepare != nil {

@@ -38,7 +38,7 @@ func (p mailPoint) String() string {
 // everyMail kills the operator in each mail: at each of its moments for the full grid, else by turns.
 func (st *story) everyMail(ctx context.Context, res *results) (string, error) {
 	const what = "killed in the middle of a mail"
-	res.plan(what)
+	res.plan(what, byChance)
 	var points []mailPoint
 	for i, to := range recipients {
 		for _, kept := range []bool{false, true} {
@@ -144,7 +144,7 @@ func (env *environment) delivered(uid string) (revisions int, states map[string]
 // deletedMeanwhile deletes the report while its first mail is on its way, with the operator there and with the operator gone.
 func (st *story) deletedMeanwhile(ctx context.Context, res *results) (string, error) {
 	const what = "a report is deleted while it is mailed"
-	res.plan(what)
+	res.plan(what, byChance)
 	var runs []func() error
 	for _, down := range []bool{false, true} {
 		runs = append(runs, func() error {

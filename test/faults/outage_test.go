@@ -96,7 +96,7 @@ type commonOutage struct {
 
 // befallAll runs the stories side by side, and has the outage happen when what they are about has happened to all.
 func befallAll(ctx context.Context, res *results, told []*story, o commonOutage) (string, error) {
-	res.plan(o.what)
+	res.plan(o.what, byChance)
 	var undisturbed, acted sync.WaitGroup
 	for _, st := range told {
 		undisturbed.Go(func() { _, _ = st.undisturbed() })
