@@ -421,17 +421,8 @@ func readiness(ctx context.Context, probes string) (int, error) {
 	return response.StatusCode, response.Body.Close()
 }
 
-// as acts as a user, who is in these groups, after it was given a ClusterRole in the scenario's namespace.
-func as(s *testutil.Scenario, user, role string, groups ...string) client.Client {
-	GinkgoHelper()
-	bind(s, user, "ClusterRole", role)
-	c, err := s.As(user, groups...)
-	Expect(err).NotTo(HaveOccurred(), "%s is connected", user)
-	probe := &v1beta1.ElasticTrainingJobList{}
-	Eventually(func() error { return c.List(s.Context(), probe, client.InNamespace(s.Namespace)) }).Should(Succeed(),
-		"the API server has seen the binding")
-	return c
-}
+// as is short for who acts in most of these specs.
+var as = testutil.ActAs
 
 // allowAlice gives alice a right to one object of the core group in the scenario's namespace.
 func allowAlice(s *testutil.Scenario, verb, resource, name string) {
@@ -441,18 +432,7 @@ func allowAlice(s *testutil.Scenario, verb, resource, name string) {
 	}}
 	role.Namespace, role.GenerateName = s.Namespace, "test-"
 	s.Create(role)
-	bind(s, alice, "Role", role.Name)
-}
-
-// bind gives a user a role in the scenario's namespace.
-func bind(s *testutil.Scenario, user, kind, role string) {
-	GinkgoHelper()
-	binding := &rbacv1.RoleBinding{
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
-	}
-	binding.Namespace, binding.GenerateName = s.Namespace, "test-"
-	s.Create(binding)
+	testutil.BindUser(s, alice, "Role", role.Name)
 }
 
 // trusted are the authorities that the webhook configurations hold.

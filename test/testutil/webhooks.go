@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
@@ -106,11 +105,4 @@ func probeOf(job *v1beta1.ElasticTrainingJob, version schema.GroupVersion) (*uns
 	}}
 	probe.SetGroupVersionKind(version.WithKind(v1beta1.ElasticTrainingJobKind))
 	return probe, nil
-}
-
-// As returns a client that acts as somebody else.
-func (w *World) As(user string, groups ...string) (client.Client, error) {
-	config := rest.CopyConfig(w.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
-	return client.New(config, client.Options{Scheme: w.Client.Scheme()})
 }

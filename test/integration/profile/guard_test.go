@@ -132,7 +132,7 @@ var _ = Describe("T11: a user of a profile that refuses other workloads", Ordere
 		}), keeps),
 		Entry("way 16: as an account of her namespace with the operator's name", func(ctx context.Context) error {
 			account := "system:serviceaccount:" + first.Namespace + ":" + testutil.OperatorServiceAccount
-			bind(first, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: account}, "ClusterRole", "edit")
+			testutil.BindUser(first, account, "ClusterRole", "edit")
 			c, err := in.As(account)
 			if err != nil {
 				return err
@@ -368,9 +368,8 @@ func allow(s *testutil.Scenario, hers client.Client) {
 		},
 	}
 	s.Create(role)
-	user := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: alice}
-	bind(s, user, "Role", role.Name)
-	bind(s, user, "ClusterRole", "admin")
+	testutil.BindUser(s, alice, "Role", role.Name)
+	testutil.BindUser(s, alice, "ClusterRole", "admin")
 	Eventually(func() error { return hers.List(s.Context(), &batchv1alpha1.JobList{}, client.InNamespace(s.Namespace)) }).
 		Should(Succeed(), "the API server has seen the role")
 	Eventually(func() error { return hers.List(s.Context(), &corev1.PodList{}, client.InNamespace(s.Namespace)) }).
@@ -381,14 +380,6 @@ func allow(s *testutil.Scenario, hers client.Client) {
 func allowSecret(s *testutil.Scenario) {
 	GinkgoHelper()
 	s.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "hers"}})
-}
-
-func bind(s *testutil.Scenario, to rbacv1.Subject, kind, role string) {
-	GinkgoHelper()
-	s.Create(&rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, GenerateName: "test-"},
-		Subjects:   []rbacv1.Subject{to}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
-	})
 }
 
 // pod asks for eight GPUs, changed so.

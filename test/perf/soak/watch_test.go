@@ -1,11 +1,9 @@
 package soak
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -75,7 +73,7 @@ func (w *watch) begin(ctx context.Context) {
 	w.done.Go(func() {
 		for ctx.Err() == nil {
 			w.running.Lock()
-			now, err := memoryOf(w.in.Operator.Process())
+			now, err := w.in.Operator.Memory()
 			ended := w.in.Operator.Ended()
 			w.running.Unlock()
 			w.note(func() {
@@ -245,23 +243,6 @@ func (w *watch) restart(ctx context.Context) time.Duration {
 		Expect(w.in.AwaitWebhooks(ctx)).To(Succeed())
 	}
 	return time.Since(began)
-}
-
-// memoryOf is the memory of a process that a limit cannot take back, in bytes: what is resident without pages of files, which are
-// 58 MB of the program itself and are read anew when they are needed.
-func memoryOf(process int) (uint64, error) {
-	file, err := os.Open(fmt.Sprintf("/proc/%d/status", process))
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = file.Close() }()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		var kilobytes uint64
-		if n, _ := fmt.Sscanf(lines.Text(), "RssAnon: %d kB", &kilobytes); n == 1 {
-			return kilobytes << 10, nil
-		}
-	}
-	return 0, fmt.Errorf("process %d has no anonymous memory", process)
 }
 
 func rest(ctx context.Context, d time.Duration) {

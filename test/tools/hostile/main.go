@@ -77,7 +77,7 @@ func run(scenarios bool, only string) (contained bool, err error) {
 		}
 	}
 	folders := map[string][]string{}
-	for _, path := range namesOf(ways, func(w way) []string { return w.scenarios }) {
+	for _, path := range filesOf(ways) {
 		if strings.HasPrefix(path, "test/integration/") {
 			folders[filepath.Dir(path)] = append(folders[filepath.Dir(path)], filepath.Base(path))
 			continue
@@ -93,10 +93,10 @@ func run(scenarios bool, only string) (contained bool, err error) {
 			}
 		}
 	}
-	fmt.Println("What docs/security.md says that an attacker may try:")
+	fmt.Println("What docs/security.md says that an attacker may try, how many tests and files of scenarios tried it, and what became of it:")
 	all := scenarios && only == ""
 	contained = judge(rows, outcomes, all)
-	fmt.Println("\nWays in which one user can hurt others, by number:")
+	fmt.Println("\nWays in which one user can hurt others, by number; those with \"as a user\" were tried with a user's rights, too:")
 	return judge(numbered, outcomes, all) && contained, nil
 }
 
@@ -108,10 +108,17 @@ func judge(ways []way, outcomes map[string]outcome, scenarios bool) (contained b
 	for _, w := range ways {
 		verdict, ran := w.verdict(outcomes, scenarios)
 		contained = contained && (ran > 0 || !scenarios) && !strings.HasPrefix(verdict, through) && !strings.HasPrefix(verdict, untried)
-		_, _ = fmt.Fprintf(out, "%s\t%.90s\t%d tests\t%s\n", w.number, w.tries, ran, verdict)
+		who := ""
+		if slices.ContainsFunc(w.scenarios, impersonates) {
+			who = "as a user"
+		}
+		_, _ = fmt.Fprintf(out, "%s\t%.90s\ttried by %d\t%s\t%s\n", w.number, w.tries, ran, who, verdict)
 	}
 	return contained
 }
+
+// impersonates tells whether specs act as somebody else than an administrator.
+func impersonates(scenario string) bool { return slices.Contains(impersonating, fileOf(scenario)) }
 
 // through begins the verdict on what gets through, and untried that on what this machine cannot try.
 const through, untried = "GETS THROUGH: ", "not tried, for skipped here: "
@@ -175,6 +182,23 @@ func namesOf(ways []way, of func(way) []string) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// fileOf is the file of scenarios, without the number of some of its specs.
+func fileOf(scenario string) string {
+	path, _, _ := strings.Cut(scenario, "#")
+	return path
+}
+
+// filesOf are the files of scenarios that ways name, each once.
+func filesOf(ways []way) []string {
+	return namesOf(ways, func(w way) []string {
+		files := make([]string, len(w.scenarios))
+		for i, s := range w.scenarios {
+			files[i] = fileOf(s)
+		}
+		return files
+	})
 }
 
 // findTests finds the packages of all tests of the root module. A name may be in several.
@@ -345,15 +369,29 @@ func runScenarios(folder string, files []string, outcomes map[string]outcome) er
 	return err
 }
 
-// noteSpecs notes files as passed in which a spec ran and none failed.
+// specNumber is a number of the review with which the text of a spec begins.
+var specNumber = regexp.MustCompile(`^T\d+`)
+
+// noteSpecs notes files as passed in which a spec ran and none failed, and the same of the specs of a file that bear a number.
 func noteSpecs(folder string, files []string, specs types.SpecReports, outcomes map[string]outcome) {
 	ran, broken := map[string]bool{}, map[string]bool{}
 	for i := range specs {
 		s := &specs[i]
 		for _, at := range append(slices.Clone(s.ContainerHierarchyLocations), s.LeafNodeLocation) {
 			file := filepath.Base(at.FileName)
-			ran[file] = ran[file] || s.State == types.SpecStatePassed && s.LeafNodeType == types.NodeTypeIt
-			broken[file] = broken[file] || s.State.Is(types.SpecStateFailureStates)
+			keys := []string{file}
+			if number := specNumber.FindString(s.LeafNodeText); number != "" {
+				keys = append(keys, file+"#"+number)
+			}
+			for _, key := range keys {
+				ran[key] = ran[key] || s.State == types.SpecStatePassed && s.LeafNodeType == types.NodeTypeIt
+				broken[key] = broken[key] || s.State.Is(types.SpecStateFailureStates)
+			}
+		}
+	}
+	for key := range ran {
+		if slices.Contains(files, fileOf(key)) {
+			outcomes[filepath.Join(folder, key)] = outcomeOf(ran[key] && !broken[key])
 		}
 	}
 	for _, file := range files {

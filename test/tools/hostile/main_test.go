@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/onsi/ginkgo/v2/types"
@@ -68,9 +69,13 @@ func TestEveryWayHasItsTests(t *testing.T) {
 			}
 		}
 		for _, path := range w.scenarios {
-			content, err := os.ReadFile(path)
+			file, number, numbered := strings.Cut(path, "#")
+			content, err := os.ReadFile(file)
 			if err != nil {
 				t.Errorf("%s %s: %v", w.number, w.tries, err)
+			}
+			if numbered && !strings.Contains(string(content), `("`+number+": ") {
+				t.Errorf("%s %s: no spec of %s begins with %s", w.number, w.tries, file, number)
 			}
 			if !declared.Match(content) && !specs.Match(content) {
 				t.Errorf("%s %s: %s has no test", w.number, w.tries, path)
@@ -121,19 +126,24 @@ func TestEventsOfTests(t *testing.T) {
 }
 
 func TestSpecsOfFiles(t *testing.T) {
-	spec := func(file, container string, state types.SpecState) types.SpecReport {
+	spec := func(file, container, text string, state types.SpecState) types.SpecReport {
 		return types.SpecReport{
-			LeafNodeType: types.NodeTypeIt, LeafNodeLocation: types.CodeLocation{FileName: "/x/" + file}, State: state,
+			LeafNodeText: text, LeafNodeType: types.NodeTypeIt, LeafNodeLocation: types.CodeLocation{FileName: "/x/" + file}, State: state,
 			ContainerHierarchyLocations: []types.CodeLocation{{FileName: "/x/" + container}},
 		}
 	}
 	outcomes := map[string]outcome{}
 	noteSpecs("f", []string{"a_test.go", "b_test.go", "c_test.go"}, types.SpecReports{
-		spec("a_test.go", "all_test.go", types.SpecStatePassed), spec("a_test.go", "all_test.go", types.SpecStateSkipped),
-		spec("b_test.go", "all_test.go", types.SpecStatePassed), spec("b_test.go", "all_test.go", types.SpecStatePanicked),
-		spec("c_test.go", "all_test.go", types.SpecStateSkipped),
+		spec("a_test.go", "all_test.go", "is", types.SpecStatePassed), spec("a_test.go", "all_test.go", "", types.SpecStateSkipped),
+		spec("b_test.go", "all_test.go", "T1: is", types.SpecStatePassed), spec("b_test.go", "all_test.go", "", types.SpecStatePanicked),
+		spec("b_test.go", "all_test.go", "T12: is", types.SpecStatePassed),
+		spec("b_test.go", "all_test.go", "T12: fails", types.SpecStateFailed),
+		spec("c_test.go", "all_test.go", "T2: is", types.SpecStateSkipped),
 	}, outcomes)
-	want := map[string]outcome{"f/a_test.go": ok, "f/b_test.go": failed, "f/c_test.go": failed}
+	want := map[string]outcome{
+		"f/a_test.go": ok, "f/b_test.go": failed, "f/b_test.go#T1": ok, "f/b_test.go#T12": failed,
+		"f/c_test.go": failed, "f/c_test.go#T2": failed,
+	}
 	if !reflect.DeepEqual(outcomes, want) {
 		t.Errorf("%v", outcomes)
 	}
