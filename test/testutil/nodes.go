@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	topologyv1alpha1 "volcano.sh/apis/pkg/apis/topology/v1alpha1"
 )
 
 // PoolLabel names the pool that a node belongs to. Jobs choose a pool by nodeSelector, so that scenarios on one cluster do
@@ -36,6 +37,18 @@ func NewNode(name, pool string, gpus int64) *corev1.Node {
 		},
 		Status: corev1.NodeStatus{Capacity: has, Allocatable: has},
 	}
+}
+
+// NewHyperNode is a HyperNode of a tier that has nodes, or other HyperNodes, by name.
+func NewHyperNode(name string, tier int, of topologyv1alpha1.MemberType, members ...string) *topologyv1alpha1.HyperNode {
+	h := &topologyv1alpha1.HyperNode{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	h.Spec.Tier = tier
+	for _, m := range members {
+		h.Spec.Members = append(h.Spec.Members, topologyv1alpha1.MemberSpec{
+			Type: of, Selector: topologyv1alpha1.MemberSelector{ExactMatch: &topologyv1alpha1.ExactMatch{Name: m}},
+		})
+	}
+	return h
 }
 
 // AddNode adds a node and waits until pods can be placed on it.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	topologyv1alpha1 "volcano.sh/apis/pkg/apis/topology/v1alpha1"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	capacitymodel "github.com/tideline-io/tideline/internal/capacity"
@@ -40,6 +41,8 @@ type question struct {
 	volume *corev1.PersistentVolume
 	claim  *corev1.PersistentVolumeClaim
 	ruled  int
+	// hyperNodes are those of its nodes, or none.
+	hyperNodes []*topologyv1alpha1.HyperNode
 	// hindered says what keeps every scheduler from placing the gang, however much room there is; empty for nothing.
 	hindered string
 	// asksRoom is true for a hindered gang that claims room all the same: only nodes tell that it gets none.
@@ -78,8 +81,40 @@ func newQuestion(seed uint64, n int, namespace string) *question {
 	}
 	q.drawGang(namespace)
 	q.drawRules(namespace)
+	q.drawHyperNodes(namespace)
 	q.hinder()
 	return q
+}
+
+// drawHyperNodes puts most nodes of some questions into racks, and some racks under a spine. Most of their gangs must be in one
+// HyperNode.
+func (q *question) drawHyperNodes(namespace string) {
+	if !q.chance(35) {
+		return
+	}
+	in := make([][]string, 1+q.random.IntN(2))
+	for _, n := range q.nodes {
+		if i := q.random.IntN(len(in)); q.chance(90) {
+			in[i] = append(in[i], n.Name)
+		}
+	}
+	var racks []string
+	for i, nodes := range in {
+		if len(nodes) > 0 {
+			racks = append(racks, fmt.Sprintf("%s-%s-rack-%d", namespace, q.name, i))
+			q.hyperNodes = append(q.hyperNodes, testutil.NewHyperNode(racks[len(racks)-1], 1, topologyv1alpha1.MemberTypeNode, nodes...))
+		}
+	}
+	if len(racks) > 0 && q.chance(60) {
+		q.hyperNodes = append(q.hyperNodes, testutil.NewHyperNode(fmt.Sprintf("%s-%s-spine", namespace, q.name), 2,
+			topologyv1alpha1.MemberTypeHyperNode, racks...))
+	}
+	if q.chance(80) {
+		highest := 1 + q.random.IntN(2)
+		q.group.Spec.NetworkTopology = &schedulingv1beta1.NetworkTopologySpec{
+			Mode: schedulingv1beta1.HardNetworkTopologyMode, HighestTierAllowed: &highest,
+		}
+	}
 }
 
 // hinder draws what keeps the gang of some questions from being placed.
@@ -342,6 +377,16 @@ func (q *question) String() string {
 	for _, n := range q.nodes {
 		fmt.Fprintf(&b, "  node %s: %s, labels %v, taints %v, cordoned %t\n", n.Name, amounts(n.Status.Allocatable), n.Labels,
 			n.Spec.Taints, n.Spec.Unschedulable)
+	}
+	for _, h := range q.hyperNodes {
+		fmt.Fprintf(&b, "  HyperNode %s of tier %d:", h.Name, h.Spec.Tier)
+		for _, m := range h.Spec.Members {
+			fmt.Fprintf(&b, " %s", m.Selector.ExactMatch.Name)
+		}
+		b.WriteString("\n")
+	}
+	if t := q.group.Spec.NetworkTopology; t != nil {
+		fmt.Fprintf(&b, "  must be in one HyperNode of tier %d or lower\n", *t.HighestTierAllowed)
 	}
 	for _, p := range q.bound {
 		fmt.Fprintf(&b, "  pod %s: %s, of %s,%s\n", p.Name, amounts(p.Spec.Containers[0].Resources.Requests),

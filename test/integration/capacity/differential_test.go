@@ -23,6 +23,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/topologycache"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -91,7 +92,7 @@ func inVain(all []*question) (vain []string, served, greedy int) {
 // judge makes the table of disagreements, and counts them.
 func judge(all []*question) (table string, differ int, unexplained []string) {
 	var b strings.Builder
-	placed, near, ruled, unknown := 0, 0, 0, 0
+	placed, near, ruled, unknown, confined := 0, 0, 0, 0, 0
 	for _, q := range all {
 		if q.unaided {
 			placed++
@@ -101,6 +102,9 @@ func judge(all []*question) (table string, differ int, unexplained []string) {
 		}
 		if q.ruled > 0 {
 			ruled++
+		}
+		if q.group.Spec.NetworkTopology != nil {
+			confined++
 		}
 		if q.answer.Unknown != "" {
 			unknown++
@@ -116,8 +120,8 @@ func judge(all []*question) (table string, differ int, unexplained []string) {
 		}
 		fmt.Fprintf(&b, "%s  because: %s\n", q, why)
 	}
-	fmt.Fprintf(&b, "%d questions: %d placed, %d not; %d where one worker decides; %d with rules about other pods; %d unknown; "+
-		"%d disagreements\n", len(all), placed, len(all)-placed, near, ruled, unknown, differ)
+	fmt.Fprintf(&b, "%d questions: %d placed, %d not; %d where one worker decides; %d with rules about other pods; %d that must be "+
+		"in one HyperNode; %d unknown; %d disagreements\n", len(all), placed, len(all)-placed, near, ruled, confined, unknown, differ)
 	return b.String(), differ, unexplained
 }
 
@@ -143,6 +147,9 @@ func (r *round) ask() {
 		var objects []client.Object
 		for _, n := range q.nodes {
 			objects = append(objects, n.DeepCopy())
+		}
+		for _, h := range q.hyperNodes {
+			objects = append(objects, h.DeepCopy())
 		}
 		return errors.Join(r.createAll(append(objects, q.queue.DeepCopy())), r.createClaim(q.volume, q.claim))
 	})
@@ -348,6 +355,7 @@ func (r *round) askModel() {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	a := arbiter.New(with, config.DefaultConfiguration(), func() bool { return true }, nil, logr.Discard())
+	a.ReadTopology(topologycache.NewReader(r.Client))
 	go func() {
 		defer GinkgoRecover()
 		Expect(a.Start(ctx)).To(Succeed(), "the arbiter runs")
@@ -451,6 +459,9 @@ func (r *round) clear() {
 		var errs []error
 		for _, n := range q.nodes {
 			errs = append(errs, r.Client.Delete(r.Context(), n))
+		}
+		for _, h := range q.hyperNodes {
+			errs = append(errs, r.Client.Delete(r.Context(), h))
 		}
 		errs = append(errs, r.Client.Delete(r.Context(), q.claim), r.Client.Delete(r.Context(), q.volume))
 		return errors.Join(append(errs, r.Client.Delete(r.Context(), q.queue))...)

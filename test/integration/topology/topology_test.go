@@ -9,13 +9,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 	topologyv1alpha1 "volcano.sh/apis/pkg/apis/topology/v1alpha1"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 // several is a few of Volcano's cycles.
@@ -32,28 +32,16 @@ func newPlant(name string, gpus ...int64) plant {
 	GinkgoHelper()
 	p := plant{shared.World.NewScenario(GinkgoT(), name, gpus...)}
 	for rack := range len(gpus) / 2 {
-		p.hyperNode(p.rack(rack), 1, topologyv1alpha1.MemberTypeNode, p.Node(2*rack), p.Node(2*rack+1))
+		p.Create(testutil.NewHyperNode(p.rack(rack), 1, topologyv1alpha1.MemberTypeNode, p.Node(2*rack), p.Node(2*rack+1)))
 	}
 	for spine := range len(gpus) / 4 {
-		p.hyperNode(fmt.Sprintf("%s-spine-%d", p.Namespace, spine), 2, topologyv1alpha1.MemberTypeHyperNode,
-			p.rack(2*spine), p.rack(2*spine+1))
+		p.Create(testutil.NewHyperNode(fmt.Sprintf("%s-spine-%d", p.Namespace, spine), 2, topologyv1alpha1.MemberTypeHyperNode,
+			p.rack(2*spine), p.rack(2*spine+1)))
 	}
 	return p
 }
 
 func (p plant) rack(i int) string { return fmt.Sprintf("%s-rack-%d", p.Namespace, i) }
-
-func (p plant) hyperNode(name string, tier int, of topologyv1alpha1.MemberType, members ...string) {
-	GinkgoHelper()
-	h := &topologyv1alpha1.HyperNode{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	h.Spec.Tier = tier
-	for _, m := range members {
-		h.Spec.Members = append(h.Spec.Members, topologyv1alpha1.MemberSpec{
-			Type: of, Selector: topologyv1alpha1.MemberSelector{ExactMatch: &topologyv1alpha1.ExactMatch{Name: m}},
-		})
-	}
-	p.Create(h)
-}
 
 // trial is a job on nodes of random sizes.
 type trial struct {
@@ -160,20 +148,22 @@ var _ = Describe("Workers close to each other", func() {
 		Expect(p.racksOf("c", 0, 12)).To(Or(Equal([]int{0, 1}), Equal([]int{2, 3})), "under one spine")
 	})
 
-	It("grow where the nearest room is, and in mode Hard no further", func() {
-		const trials = 12
-		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
-		var all []*trial
-		for n := range trials {
-			all = append(all, newTrial(random, n))
-		}
+	DescribeTable("grow where the nearest room is, and in mode Hard no further", func(trials int) {
+		const atOnce = 12
+		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(trials)))
 		in := map[string]int{}
-		for _, t := range all {
-			t.check(in)
+		for first := 0; first < trials; first += atOnce {
+			var some []*trial
+			for n := range min(atOnce, trials-first) {
+				some = append(some, newTrial(random, first+n))
+			}
+			for _, t := range some {
+				t.check(in)
+			}
 		}
 		AddReportEntry(fmt.Sprintf("figures: of the surplus of %d jobs on nodes of random sizes, %d of %d workers are in the core's "+
 			"rack, %d under its spine, %d elsewhere", trials, in["rack"], in["rack"]+in["spine"]+in["else"], in["spine"], in["else"]))
-	})
+	}, Entry("twelve trials", 12), Entry("sixty trials", suite.Long, 60))
 
 	It("have room made for them, although Volcano's preempt leaves them out", func() {
 		p := newPlant("room", 1, 1, 1, 1, 2, 2, 2, 2)
