@@ -84,20 +84,17 @@ func (a *Arbiter) ReadyNodes(ctx context.Context) ([]capacity.Node, error) {
 // ForetellStart draws futures in which a training that does not exist yet joins a queue now. It changes nothing, and takes a
 // second at most, without waiting: ErrResting, ErrNotJudging.
 func (a *Arbiter) ForetellStart(ctx context.Context, job *v1beta1.ElasticTrainingJob, queue string) (*Outlook, error) {
-	return a.foretellStart(ctx, job, queue, a.now())
-}
-
-func (a *Arbiter) foretellStart(
-	ctx context.Context, job *v1beta1.ElasticTrainingJob, queue string, now time.Time,
-) (o *Outlook, err error) {
+	var o *Outlook
+	var err error
 	// Any user may ask.
-	if !a.foretelling.DoWork(a.now, func() { o, err = a.drawFutures(ctx, job, queue, now) }) {
+	if !a.foretelling.DoWork(a.now, func() { o, err = a.ForetellStartAt(ctx, job, queue, a.now()) }) {
 		return nil, ErrResting
 	}
 	return o, err
 }
 
-func (a *Arbiter) drawFutures(
+// ForetellStartAt is [Arbiter.ForetellStart] at a time of the model, for callers that need not rest: ErrNotJudging.
+func (a *Arbiter) ForetellStartAt(
 	ctx context.Context, job *v1beta1.ElasticTrainingJob, queue string, now time.Time,
 ) (*Outlook, error) {
 	began := a.now()

@@ -74,11 +74,11 @@ func TestWhenAJobThatDoesNotExistYetWouldStart(t *testing.T) {
 			s.objects = s.objects[:len(s.objects)-1]
 			a := s.arbiter()
 			asked.Spec.MinReplicas, asked.Status = c.workers, v1beta1.ElasticTrainingJobStatus{}
-			_, err := a.foretellStart(t.Context(), asked, "default", now)
+			_, err := a.ForetellStartAt(t.Context(), asked, "default", now)
 			g.Expect(err).To(MatchError(ErrNotJudging), "a replica that does not lead knows nobody who waits")
 			_, err = a.evaluate(t.Context(), now)
 			g.Expect(err).NotTo(HaveOccurred())
-			o, err := a.foretellStart(t.Context(), asked, "default", now)
+			o, err := a.ForetellStartAt(t.Context(), asked, "default", now)
 			g.Expect(err).NotTo(HaveOccurred())
 			c.check(g, o)
 			if c.starts < 0 {
@@ -124,17 +124,17 @@ func TestWhoAsksOftenTakesATenthOfAProcessor(t *testing.T) {
 		clock = clock.Add(50 * time.Millisecond)
 		return clock
 	}
-	o, err := a.foretellStart(t.Context(), asked, "default", now)
+	o, err := a.ForetellStart(t.Context(), asked, "default")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.Futures).To(And(BeNumerically(">", 0), BeNumerically("<", mostFutures)), "a second is all")
-	_, err = a.foretellStart(t.Context(), asked, "default", now)
+	_, err = a.ForetellStart(t.Context(), asked, "default")
 	g.Expect(err).To(MatchError(ErrResting))
 	clock = clock.Add(2 * dutycycle.RestPerWork * drawTime)
-	_, err = a.foretellStart(t.Context(), asked, "default", now)
+	_, err = a.ForetellStart(t.Context(), asked, "default")
 	g.Expect(err).NotTo(HaveOccurred())
 	clock = clock.Add(time.Hour)
 	g.Expect(a.foretelling.DoWork(a.now, func() {
-		_, err = a.foretellStart(t.Context(), asked, "default", now)
+		_, err = a.ForetellStart(t.Context(), asked, "default")
 		g.Expect(err).To(MatchError(ErrResting), "while it foretells for others")
 	})).To(BeTrue())
 }
@@ -150,8 +150,7 @@ func BenchmarkForetell(b *testing.B) {
 	asked.Spec.Template.Spec.NodeSelector = map[string]string{"gpu": "a100"}
 	drawn := 0
 	for b.Loop() {
-		a.foretelling = dutycycle.Limiter{}
-		o, err := a.foretellStart(b.Context(), asked, "queue-01", now)
+		o, err := a.ForetellStartAt(b.Context(), asked, "queue-01", now)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package arbiter
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -81,13 +82,14 @@ func (a *Arbiter) actingNow(ctx context.Context, now time.Time) map[admission.Ke
 func soonTurn(t admission.Turn) admission.Turn {
 	t.Capped = nil // It is words alone: Surplus says how far the job may grow.
 	if b := t.Blocked; b != nil {
-		t.Blocked = &admission.Blocked{Limit: b.Limit, Never: b.Never, Leaving: b.Leaving, Place: min(b.Place, farPlace)}
+		t.Blocked = &admission.Blocked{Limit: b.Limit, Never: b.Never, Unread: b.Unread, Leaving: b.Leaving,
+			Place: min(b.Place, farPlace)}
 	}
 	return t
 }
 
-// spentInterval is how often the use of budgets is read.
-const spentInterval = 10 * time.Second
+// spentInterval is how often the use of budgets is asked for, and unreadInterval how often while it is being read.
+const spentInterval, unreadInterval = 10 * time.Second, time.Second
 
 // team is a profile with limits, the jobs that claim its room, and what else uses that room.
 type team struct {
@@ -161,11 +163,16 @@ func (t *teams) decide(name string, team *team) {
 	}
 	for _, h := range team.limits.Hours {
 		spent, err := t.c.arbiter.spent(name, h.Window)
-		if err != nil {
+		again := spentInterval
+		switch {
+		case errors.Is(err, admission.ErrUnread):
+			team.limits.Unread, again = true, unreadInterval
+			spent.ByUser = nil
+		case err != nil:
 			spent.ByUser = nil // The use is unknown, and an unknown use blocks no job.
 		}
 		team.limits.Spent = append(team.limits.Spent, spent.ByUser)
-		t.c.in.again = kube.SoonerOf(t.c.in.again, spentInterval)
+		t.c.in.again = kube.SoonerOf(t.c.in.again, again)
 	}
 	t.prepareOrder(team, claimants)
 	turns, grants := admission.AdmitJobs(team.limits, claimants, team.others, t.c.arbiter.grants[name], t.c.now)

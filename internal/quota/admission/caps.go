@@ -5,6 +5,7 @@ package admission
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -74,6 +75,9 @@ type Limit struct {
 // Hour is an hour of one accelerator, in thousandths of one × seconds.
 const Hour = 3_600_000
 
+// ErrUnread is for use that is being read: it is known in seconds.
+var ErrUnread = errors.New("what was used is being read from the ledger")
+
 // Spending is what a profile's users have used of accelerators in a window of time.
 type Spending struct {
 	// ByUser is in thousandths of an accelerator × seconds: 3,600,000 is an hour of one. Use without an owner is under "".
@@ -100,9 +104,10 @@ type Limits struct {
 	// IgnoreOthers leaves out pods that belong to no job of Tideline.
 	IgnoreOthers bool
 	// Hours are the budgets that jobs wait for, and Spent is the use of each; nil if it is unknown. A budget with unknown use
-	// blocks no job.
-	Hours []Limit
-	Spent []map[string]int64
+	// blocks no job, unless Unread says that it is being read: who restarts the operator must not get a budget anew.
+	Hours  []Limit
+	Spent  []map[string]int64
+	Unread bool
 	// Order is how jobs are ordered while room is short; nil where Volcano alone orders them.
 	Order *Order
 }
@@ -156,6 +161,17 @@ func (l Limits) FirstExceeded(user string) (*Limit, int64) {
 		}
 	}
 	return nil, 0
+}
+
+// blockedByBudget is why budgets let a user have no more accelerators; nil if they do.
+func (l Limits) blockedByBudget(user string) *Blocked {
+	if h, used := l.FirstExceeded(user); h != nil {
+		return &Blocked{Limit: *h, User: user, Used: used}
+	}
+	if l.Unread && user != "" {
+		return &Blocked{Limit: l.Hours[0], User: user, Unread: true}
+	}
+	return nil
 }
 
 // HasLimits tells whether anything is limited.

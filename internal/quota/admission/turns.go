@@ -131,8 +131,8 @@ type Blocked struct {
 	User string
 	// Used is the present use of the limit without the job, and Asked what its gang asks for.
 	Used, Asked int64
-	// Never is true for a gang that exceeds the limit by itself.
-	Never bool
+	// Never is true for a gang that exceeds the limit by itself, and Unread while what was used of a budget is being read.
+	Never, Unread bool
 	// Leaving is true while surplus makes room for it.
 	Leaving bool
 	// Place among those that wait at this limit, from 1.
@@ -327,8 +327,8 @@ func (t *table) decideStart(c *Claimant, all []Claimant, now time.Time) {
 		return
 	}
 	// Budgets are hours of accelerators, so they hold up no other job.
-	if h, used := t.limits.FirstExceeded(c.User); h != nil && c.Accelerated {
-		t.turns[c.Job] = Turn{Blocked: &Blocked{Limit: *h, User: c.User, Used: used}}
+	if b := t.limits.blockedByBudget(c.User); b != nil && c.Accelerated {
+		t.turns[c.Job] = Turn{Blocked: b}
 		return
 	}
 	short := t.findShortages(c)
@@ -395,8 +395,8 @@ func (t *table) decideGrowth(c *Claimant, granted Grant, now time.Time) {
 		more = 0
 	}
 	// A used-up budget takes nothing away, but lets nothing grow.
-	if h, used := t.limits.FirstExceeded(c.User); h != nil && c.Accelerated && more > 0 {
-		more, turn.Capped = 0, &Blocked{Limit: *h, User: c.User, Used: used}
+	if b := t.limits.blockedByBudget(c.User); b != nil && c.Accelerated && more > 0 {
+		more, turn.Capped = 0, b
 	}
 	for i, l := range t.limits.All {
 		each := l.limitedAmount(c.Worker, c.Model)

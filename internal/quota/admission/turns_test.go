@@ -264,28 +264,41 @@ func TestBudgetsHoldUpWhoHasUsedThemUp(t *testing.T) {
 	budget := Limit{Scope: ScopeHours, Max: 10 * Hour, Window: 24 * time.Hour}
 	for name, c := range map[string]struct {
 		spent       map[string]int64
+		unread      bool
 		accelerated bool
 		admitted    bool
 		surplus     int32
 	}{
-		"enough is left":         {map[string]int64{"alice": 10*Hour - 1}, true, true, 3},
-		"nothing is left":        {map[string]int64{"alice": 10 * Hour}, true, false, 0},
-		"somebody else's":        {map[string]int64{"bob": 10 * Hour}, true, true, 3},
-		"a job without devices":  {map[string]int64{"alice": 10 * Hour}, false, true, 3},
-		"unknown use":            {nil, true, true, 3},
-		"what has no user is no": {map[string]int64{"": 10 * Hour}, true, true, 3},
+		"enough is left":           {map[string]int64{"alice": 10*Hour - 1}, false, true, true, 3},
+		"nothing is left":          {map[string]int64{"alice": 10 * Hour}, false, true, false, 0},
+		"somebody else's":          {map[string]int64{"bob": 10 * Hour}, false, true, true, 3},
+		"a job without devices":    {map[string]int64{"alice": 10 * Hour}, false, false, true, 3},
+		"unknown use":              {nil, false, true, true, 3},
+		"use that is being read":   {nil, true, true, false, 0},
+		"the same without devices": {nil, true, false, true, 3},
+		"what has no user is no":   {map[string]int64{"": 10 * Hour}, false, true, true, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			l := Limits{Hours: []Limit{budget}, Spent: []map[string]int64{c.spent}}
+			l := Limits{Hours: []Limit{budget}, Spent: []map[string]int64{c.spent}, Unread: c.unread}
 			waits, runs := asking("waits", "alice", 1, 0), holding("runs", 1, 0, 3)
 			waits.Accelerated, runs.Accelerated = c.accelerated, c.accelerated
 			decided := turns(l, waits, runs)
 			g.Expect(decided[key("waits")].Admitted).To(Equal(c.admitted))
 			g.Expect(decided[key("runs")].Admitted).To(BeTrue(), "what runs goes on")
 			g.Expect(decided[key("runs")].Surplus).To(Equal(c.surplus))
-			if !c.admitted {
-				g.Expect(decided[key("waits")].Blocked).To(Equal(&Blocked{Limit: budget, User: "alice", Used: 10 * Hour}))
+			blocked := decided[key("waits")].Blocked
+			switch {
+			case c.admitted:
+				g.Expect(blocked).To(BeNil())
+			case c.unread:
+				g.Expect(blocked).To(Equal(&Blocked{Limit: budget, User: "alice", Unread: true}))
+				words := "alice may use 10.0 hours of accelerators in 24h (profile ads), and what was used of them is being read from " +
+					"the ledger, which takes seconds."
+				g.Expect(blocked.DescribeBlock("ads")).To(Equal(words))
+				g.Expect(decided[key("runs")].Capped.DescribeCap("ads")).To(Equal(words))
+			default:
+				g.Expect(blocked).To(Equal(&Blocked{Limit: budget, User: "alice", Used: 10 * Hour}))
 			}
 		})
 	}

@@ -19,6 +19,10 @@ func (b *Blocked) DescribeBlock(profile string) string {
 	if b.Limit.Scope == ScopeRoom {
 		return b.describeRoom(profile)
 	}
+	if b.Unread {
+		return fmt.Sprintf("%s may use %s of accelerators in %s (profile %s), and what was used of them is being read from the ledger, "+
+			"which takes seconds.", b.holderName(), formatHours(b.Limit.Max), text.FormatDuration(b.Limit.Window), profile)
+	}
 	if b.Limit.Scope == ScopeHours {
 		return fmt.Sprintf("%[2]s may use %[3]s of accelerators in %[4]s (profile %[1]s) and used %[5]s. The job starts by "+
 			"itself when "+
@@ -43,6 +47,8 @@ func (b *Blocked) DescribeBlock(profile string) string {
 // time.
 func (b *Blocked) DescribeCap(profile string) string {
 	switch {
+	case b.Unread:
+		return b.DescribeBlock(profile)
 	case b.Limit.Scope == ScopeHours:
 		window := text.FormatDuration(b.Limit.Window)
 		return fmt.Sprintf("%s has used up %s of accelerators in %s (profile %s). It grows by itself when enough of that use is older "+

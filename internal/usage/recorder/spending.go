@@ -11,10 +11,14 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
-// askedFor is how long a window is read after it was last asked for.
-const askedFor = 10 * time.Minute
+const (
+	// askedFor is how long a window is read after it was last asked for.
+	askedFor = 10 * time.Minute
+	// firstReading is how long the first reading of a window may take before its use counts as unknown. It takes seconds.
+	firstReading = 30 * time.Second
+)
 
-// ErrUnknown is for use that was not read from the ledger yet.
+// ErrUnknown is for use that could not be read from the ledger.
 var ErrUnknown = errors.New("the use is unknown: the ledger was not read yet")
 
 // spendings are what was read of the windows that are asked for.
@@ -25,6 +29,7 @@ type spendings struct {
 
 // spending is what was used in a window. Its maps are never changed.
 type spending struct {
+	since     time.Time // when it was asked for first
 	asked     time.Time
 	read      time.Time // zero for never
 	failed    bool      // the last try, which is why it waits for the next minute
@@ -33,7 +38,8 @@ type spending struct {
 }
 
 // SpendingOf is what users of a profile have used of accelerators, all that the configuration knows together, in a window of time
-// that ends now. It never waits. The first call for a window returns ErrUnknown; some seconds later the use is known.
+// that ends now. It never waits. The first calls for a window return [admission.ErrUnread]; some seconds later the use is known.
+// ErrUnknown: there is no ledger, or it cannot be read.
 func (r *Recorder) SpendingOf(profile string, window time.Duration) (admission.Spending, error) {
 	now := r.now()
 	r.spendings.mu.Lock()
@@ -43,11 +49,15 @@ func (r *Recorder) SpendingOf(profile string, window time.Duration) (admission.S
 	}
 	s := r.windows[window]
 	if s == nil {
-		s = &spending{}
+		s = &spending{since: now}
 		r.windows[window] = s
 	}
 	s.asked = now
-	if s.read.IsZero() {
+	switch {
+	case !s.read.IsZero():
+	case r.config.Ledger.IsConfigured() && !s.failed && now.Sub(s.since) < firstReading:
+		return admission.Spending{}, admission.ErrUnread
+	default:
 		return admission.Spending{}, ErrUnknown
 	}
 	return admission.Spending{ByUser: s.byProfile[profile], Age: now.Sub(s.read), Begun: s.begun}, nil

@@ -57,6 +57,26 @@ func TestSpending(t *testing.T) {
 	})
 }
 
+func TestUseThatIsBeingReadIsNotUnknown(t *testing.T) {
+	inBubble(t, func(g *WithT, c *cluster, m *memory) {
+		c.config.Ledger.File = "/ledger.db"
+		m.setDown(true)
+		c.start()
+		spent := func() error {
+			_, err := c.recorder.SpendingOf("ads", time.Hour)
+			return err
+		}
+		g.Expect(spent()).To(MatchError(admission.ErrUnread), "an operator that has just been started")
+		pass(firstReading - time.Second)
+		g.Expect(spent()).To(MatchError(admission.ErrUnread))
+		pass(time.Second)
+		g.Expect(spent()).To(MatchError(ErrUnknown), "a ledger that cannot be opened blocks no job for longer")
+		m.setDown(false)
+		pass(time.Minute)
+		g.Expect(spent()).To(Succeed())
+	})
+}
+
 func TestPartsOfDevicesAreNotSpentTwice(t *testing.T) {
 	inBubble(t, func(g *WithT, c *cluster, m *memory) {
 		c.config.Sharing = config.Sharing{
