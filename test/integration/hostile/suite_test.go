@@ -96,7 +96,8 @@ func recordUse(ctx context.Context, file string) error {
 	}}})
 }
 
-// person acts in a namespace of their own with the rights that users of a namespace have: role edit, and all of Volcano's objects.
+// person acts in a namespace of their own with the rights that users of a namespace have: role edit, and all of Volcano's
+// objects.
 type person struct {
 	*testutil.Scenario
 	name string
