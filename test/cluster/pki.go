@@ -105,6 +105,7 @@ func pemBlock(kind string, der []byte) []byte {
 type keyFiles struct {
 	ca                          string // certificate of the authority
 	apiServerCert, apiServerKey string
+	kubeletCert, kubeletKey     string // by which kubelets know the API server
 	webhookCert, webhookKey     string
 	serviceAccountKey           string // signs the tokens of service accounts
 }
@@ -114,11 +115,17 @@ func (a *authority) writeKeyFiles(dir string) (keyFiles, error) {
 		ca:                filepath.Join(dir, "ca.crt"),
 		apiServerCert:     filepath.Join(dir, "apiserver.crt"),
 		apiServerKey:      filepath.Join(dir, "apiserver.key"),
+		kubeletCert:       filepath.Join(dir, "apiserver-kubelet.crt"),
+		kubeletKey:        filepath.Join(dir, "apiserver-kubelet.key"),
 		webhookCert:       filepath.Join(dir, "webhook.crt"),
 		webhookKey:        filepath.Join(dir, "webhook.key"),
 		serviceAccountKey: filepath.Join(dir, "service-account.key"),
 	}
 	apiCert, apiKey, err := a.server("kubernetes", "kubernetes.default", "kubernetes.default.svc")
+	if err != nil {
+		return f, err
+	}
+	kubeletCert, kubeletKey, err := a.client("kube-apiserver")
 	if err != nil {
 		return f, err
 	}
@@ -138,6 +145,8 @@ func (a *authority) writeKeyFiles(dir string) (keyFiles, error) {
 		f.ca:                a.pem,
 		f.apiServerCert:     apiCert,
 		f.apiServerKey:      apiKey,
+		f.kubeletCert:       kubeletCert,
+		f.kubeletKey:        kubeletKey,
 		f.webhookCert:       webhookCert,
 		f.webhookKey:        webhookKey,
 		f.serviceAccountKey: saKey,

@@ -5,8 +5,10 @@ package node
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/tideline-io/tideline/test/node/inside"
@@ -22,8 +24,11 @@ const (
 	pauseImage   = "tideline.local/pause:1"
 )
 
-// kubelet is what the program is called in the node.
-const kubelet = "kubelet"
+// What the programs are called in the node.
+const (
+	kubelet    = "kubelet"
+	containerd = "containerd"
+)
 
 // containerdConfig is containerd's. It has no AppArmor here, and may be without CAP_SYS_RESOURCE.
 const containerdConfig = `version = 2
@@ -71,12 +76,14 @@ const corefile = `cluster.local:53 {
 }
 `
 
-// kubeletConfig is kubelet's. The kernel may have the first version of cgroups alone, and swap; no disk is so full that it
-// matters.
+// kubeletConfig is kubelet's. It obeys those alone to whom the cluster has given a certificate: it is reached from outside of the
+// node's namespaces, too, and runs programs as root. The kernel may have the first version of cgroups alone, and swap; no disk
+// is so full that it matters.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
-authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
+authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {clientCAFile: %[4]q}}
 authorization: {mode: AlwaysAllow}
+port: %[5]d
 readOnlyPort: 0
 cgroupDriver: cgroupfs
 cgroupRoot: /%[3]s
@@ -95,15 +102,23 @@ evictionHard: {memory.available: 100Mi, nodefs.available: 1%%, imagefs.available
 imageGCHighThresholdPercent: 100
 `
 
-// configure writes what the programs of the node read, and returns the file for process 1.
-func (n *Node) configure(kubeletProgram, coredns, apiServer, kubeconfig string) (string, error) {
+// programs are those that are built, and the port on which the kubelet listens, inside and relayed from outside.
+type programs struct {
+	kubelet, coredns string
+	kubeletPort      int
+}
+
+// configure writes what the programs of the node read, and returns the file for process 1. The authority
+// is the certificate, in PEM, of who gives the cluster's clients theirs.
+func (n *Node) configure(p programs, apiServer, kubeconfig string, authority []byte) (string, error) {
 	in := func(name string) string { return filepath.Join(n.folder, name) }
 	for name, content := range map[string]string{
-		"containerd.toml":   fmt.Sprintf(containerdConfig, n.folder, n.containerd()),
+		"containerd.toml":   fmt.Sprintf(containerdConfig, n.folder, n.socket(containerd)),
 		"cni/pods.conflist": fmt.Sprintf(cniConfig, n.folder),
 		"Corefile":          fmt.Sprintf(corefile, kubeconfig),
-		"kubelet.yaml":      fmt.Sprintf(kubeletConfig, n.folder, n.containerd(), n.cgroup),
+		"kubelet.yaml":      fmt.Sprintf(kubeletConfig, n.folder, n.socket(containerd), n.cgroup, in("ca.crt"), p.kubeletPort),
 		"resolv.conf":       "",
+		"ca.crt":            string(authority),
 	} {
 		if err := os.MkdirAll(filepath.Dir(in(name)), 0o755); err != nil {
 			return "", err
@@ -115,13 +130,14 @@ func (n *Node) configure(kubeletProgram, coredns, apiServer, kubeconfig string) 
 	_, bits, _ := strings.Cut(subnet, "/")
 	content, err := json.MarshalIndent(inside.Config{
 		Folder: n.folder, Bridge: bridge, Address: gateway + "/" + bits, MAC: bridgeMAC,
-		APIServer: apiServer, Serve: []string{kubernetesIP + ":443"}, Socket: in("apiserver.sock"),
+		APIServer: apiServer, Serve: []string{kubernetesIP + ":443"}, Socket: n.socket("apiserver"),
+		Outside: n.socket(kubelet), Inside: net.JoinHostPort(gateway, strconv.Itoa(p.kubeletPort)),
 		Programs: []inside.Program{
-			{Name: "coredns", Args: []string{coredns, "-conf=" + in("Corefile")}},
-			{Name: "containerd", Args: []string{"containerd", "--config=" + in("containerd.toml")}},
+			{Name: "coredns", Args: []string{p.coredns, "-conf=" + in("Corefile")}},
+			{Name: containerd, Args: []string{containerd, "--config=" + in("containerd.toml")}},
 			{Name: kubelet, Later: true, Args: []string{
-				kubeletProgram, "--config=" + in("kubelet.yaml"), "--kubeconfig=" + kubeconfig, "--root-dir=" + in("kubelet"),
-				"--cert-dir=" + in("kubelet"), "--hostname-override=" + n.Name, "--node-ip=" + gateway,
+				p.kubelet, "--config=" + in("kubelet.yaml"), "--kubeconfig=" + kubeconfig, "--root-dir=" + in("kubelet"),
+				"--cert-dir=" + in("kubelet"), "--hostname-override=" + Name, "--node-ip=" + gateway,
 			}},
 		},
 	}, "", "  ")

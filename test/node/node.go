@@ -28,13 +28,14 @@ import (
 	"github.com/tideline-io/tideline/test/node/inside"
 )
 
+// Name is the node's, by which the API server finds the kubelet: outside of the node's namespaces, where it is relayed.
+const Name = "localhost"
+
 // prefix is how the names of cgroups of nodes begin.
 const prefix = "tideline-node-"
 
 // Options say what node to start.
 type Options struct {
-	// Name is the node's.
-	Name string
 	// Images are there for its pods.
 	Images []Image
 	// Log receives the progress of the start.
@@ -46,12 +47,10 @@ type Options struct {
 
 // Node is one on which pods run, until Stop is called or the program ends. A machine has one at a time.
 type Node struct {
-	Name string
-
 	folder, cgroup string
 	logs           string // as Options have it
 	lock           *os.File
-	relay          net.Listener
+	relays         []net.Listener
 	first          *exec.Cmd
 	orders         io.WriteCloser // of process 1, which lives until it is closed
 	answers        *json.Decoder
@@ -100,7 +99,7 @@ func Start(ctx context.Context, config *rest.Config, kubeconfig string, o Option
 		return nil, err
 	}
 	n := &Node{
-		Name: o.Name, folder: filepath.Join(cache, "run"), cgroup: prefix + o.Name, logs: o.Logs, ended: make(chan struct{}),
+		folder: filepath.Join(cache, "run"), cgroup: prefix + Name, logs: o.Logs, ended: make(chan struct{}),
 	}
 	if n.lock, err = lock(ctx, filepath.Join(cache, "lock"), "the node of another program to end", o.Log); err != nil {
 		return nil, err
@@ -115,16 +114,20 @@ func Start(ctx context.Context, config *rest.Config, kubeconfig string, o Option
 	if err != nil {
 		return nil, err
 	}
+	lives := context.WithoutCancel(ctx)
 	apiServer := strings.TrimPrefix(config.Host, "https://")
-	file, err := n.configure(kubeletProgram, coredns, apiServer, kubeconfig)
+	if _, err := n.relay(lives, "unix", n.socket("apiserver"), "tcp", apiServer); err != nil {
+		return nil, err
+	}
+	address, err := n.relay(lives, "tcp", "127.0.0.1:0", "unix", n.socket(kubelet))
 	if err != nil {
 		return nil, err
 	}
-	if n.relay, err = (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(n.folder, "apiserver.sock")); err != nil {
+	built := programs{kubelet: kubeletProgram, coredns: coredns, kubeletPort: address.(*net.TCPAddr).Port}
+	file, err := n.configure(built, apiServer, kubeconfig, config.CAData)
+	if err != nil {
 		return nil, err
 	}
-	lives := context.WithoutCancel(ctx)
-	go func() { _ = inside.Relay(lives, n.relay, "tcp", apiServer) }()
 	if err := n.start(lives, file); err != nil {
 		return nil, err
 	}
@@ -163,8 +166,20 @@ func lock(ctx context.Context, file, awaited string, log io.Writer) (*os.File, e
 	}
 }
 
-// containerd is the socket of containerd.
-func (n *Node) containerd() string { return filepath.Join(n.folder, "containerd.sock") }
+// socket is where one of the node's programs listens, or the relay to what is outside of its namespaces.
+func (n *Node) socket(of string) string { return filepath.Join(n.folder, of+".sock") }
+
+// relay passes connections on, in or out of the node's namespaces, until the node ends, and returns the address on which it
+// listens.
+func (n *Node) relay(ctx context.Context, network, from, toNetwork, to string) (net.Addr, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, network, from)
+	if err != nil {
+		return nil, err
+	}
+	n.relays = append(n.relays, listener)
+	go func() { _ = inside.Relay(ctx, listener, toNetwork, to) }()
+	return listener.Addr(), nil
+}
 
 // start starts process 1 in namespaces of its own; with ctx, it ends.
 func (n *Node) start(ctx context.Context, config string) error {
@@ -228,7 +243,7 @@ func (n *Node) pause(ctx context.Context) (Image, error) {
 // awaitContainerd waits until containerd listens.
 func (n *Node) awaitContainerd(ctx context.Context) error {
 	for {
-		if c, err := (&net.Dialer{}).DialContext(ctx, "unix", n.containerd()); err == nil {
+		if c, err := (&net.Dialer{}).DialContext(ctx, "unix", n.socket(containerd)); err == nil {
 			return c.Close()
 		}
 		select {
@@ -247,7 +262,7 @@ func (n *Node) importImages(ctx context.Context, images []Image, log io.Writer) 
 	_, _ = fmt.Fprintf(log, "importing %d images ... ", len(images))
 	read, write := io.Pipe()
 	go func() { _ = write.CloseWithError(writeArchive(write, images)) }()
-	cmd := exec.CommandContext(ctx, "ctr", "--address="+n.containerd(), "--namespace=k8s.io", "images", "import", "-")
+	cmd := exec.CommandContext(ctx, "ctr", "--address="+n.socket(containerd), "--namespace=k8s.io", "images", "import", "-")
 	cmd.Stdin = read
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("importing images: %w\n%s", err, out)
@@ -277,8 +292,8 @@ func (n *Node) end(before ...func() error) error {
 		_ = n.first.Process.Kill()
 		<-n.ended
 	}
-	if n.relay != nil {
-		_ = n.relay.Close()
+	for _, relay := range n.relays {
+		_ = relay.Close()
 	}
 	var errs []error
 	for _, do := range before {
@@ -297,7 +312,7 @@ func (n *Node) keepLogs() error {
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(n.logs, n.Name+"-"+filepath.Base(file)), content, 0o600)
+			err = os.WriteFile(filepath.Join(n.logs, "node-"+filepath.Base(file)), content, 0o600)
 		}
 		errs = append(errs, err)
 	}
@@ -365,12 +380,17 @@ func logsOf(folder string) ([]string, error) {
 
 // Kill ends all processes of a container whose command line has some words, as the kernel does when memory is short.
 func (n *Node) Kill(containerID, words string) error {
+	return n.Signal(containerID, words, syscall.SIGKILL)
+}
+
+// Signal sends a signal to all processes of a container whose command line has some words.
+func (*Node) Signal(containerID, words string, signal syscall.Signal) error {
 	_, id, _ := strings.Cut(containerID, "://")
 	processes, err := processesOf(id)
 	if err != nil {
 		return err
 	}
-	killed := false
+	sent := false
 	for _, p := range processes {
 		line, err := os.ReadFile("/proc/" + p + "/cmdline")
 		if err != nil || !strings.Contains(strings.ReplaceAll(string(line), "\x00", " "), words) {
@@ -380,12 +400,12 @@ func (n *Node) Kill(containerID, words string) error {
 		if err != nil {
 			return err
 		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		if err := syscall.Kill(pid, signal); err != nil {
 			return err
 		}
-		killed = true
+		sent = true
 	}
-	if !killed {
+	if !sent {
 		return fmt.Errorf("container %s has no process with %q", id, words)
 	}
 	return nil

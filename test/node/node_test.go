@@ -32,12 +32,12 @@ func TestLogsAreThoseOfTheLivesThatAreKept(t *testing.T) {
 
 func TestLogsOfTheNodeAreKeptWhereTheyAreWanted(t *testing.T) {
 	g := NewWithT(t)
-	n := &Node{Name: "real", folder: t.TempDir(), logs: t.TempDir()}
+	n := &Node{folder: t.TempDir(), logs: t.TempDir()}
 	for _, name := range []string{"kubelet.log", "containerd.log", "kubelet.yaml"} {
 		g.Expect(os.WriteFile(filepath.Join(n.folder, name), []byte(name), 0o600)).To(Succeed())
 	}
 	g.Expect(n.keepLogs()).To(Succeed())
 	g.Expect(filepath.Glob(filepath.Join(n.logs, "*"))).To(ConsistOf(
-		filepath.Join(n.logs, "real-kubelet.log"), filepath.Join(n.logs, "real-containerd.log")))
-	g.Expect(read(g, filepath.Join(n.logs, "real-kubelet.log"))).To(Equal("kubelet.log"))
+		filepath.Join(n.logs, "node-kubelet.log"), filepath.Join(n.logs, "node-containerd.log")))
+	g.Expect(read(g, filepath.Join(n.logs, "node-kubelet.log"))).To(Equal("kubelet.log"))
 }

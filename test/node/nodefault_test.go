@@ -16,6 +16,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/test/node"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -68,7 +69,8 @@ var _ = Describe("Training on a real node that is at fault", func() {
 		Eventually(s.Fetch("a")).WithTimeout(3 * time.Minute).Should(
 			testutil.HaveCondition(v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonNodeUnreachable))
 		AddReportEntry(fmt.Sprintf("figures: the job said so %s after the kubelet died", time.Since(died).Round(time.Second)))
-		Expect(testutil.Condition(s.Read("a"), v1beta1.ConditionReady).Message).To(HavePrefix("Node real has not answered since "))
+		Expect(testutil.Condition(s.Read("a"), v1beta1.ConditionReady).Message).To(
+			HavePrefix("Node %s has not answered since ", node.Name))
 		Eventually(s.Pods).WithArguments("a").Should(HaveEach(HaveField("DeletionTimestamp", Not(BeNil()))), "all have to leave")
 		a.await(4) // The containers do not know.
 		Expect(s.Read("a")).To(And(testutil.HavePhase(v1beta1.PhaseRunning), testutil.HaveRestarts(0)))
@@ -90,12 +92,12 @@ const brokenDriver = "the driver does not answer"
 func (t *training) rejected(index, times int) {
 	GinkgoHelper()
 	Eventually(t.Fetch(t.name)).WithTimeout(time.Minute).Should(HaveField("Status.AvoidedNodes", ConsistOf(And(
-		HaveField("Name", machine.Name), HaveField("Worker", BeEquivalentTo(index)), HaveField("Rejections", BeEquivalentTo(times)),
+		HaveField("Name", node.Name), HaveField("Worker", BeEquivalentTo(index)), HaveField("Rejections", BeEquivalentTo(times)),
 		HaveField("Reason", "UnexpectedAdmissionError"), HaveField("Message", ContainSubstring(brokenDriver)),
 		HaveField("Until", Not(BeNil())),
 	))))
 	Eventually(t.Events).WithArguments(t.Read(t.name)).Should(ContainElement(HavePrefix(
-		"NodeRejected: Node %s rejected worker %d (UnexpectedAdmissionError)", machine.Name, index)))
+		"NodeRejected: Node %s rejected worker %d (UnexpectedAdmissionError)", node.Name, index)))
 }
 
 // avoids waits until a worker was created anew that may not be placed on the node.
@@ -103,7 +105,7 @@ func (t *training) avoids(index int) {
 	GinkgoHelper()
 	Eventually(t.Pods).WithArguments(t.name).WithTimeout(time.Minute).Should(ContainElement(And(
 		HaveField("Name", testutil.WorkerName(t.name, index)), HaveField("DeletionTimestamp", BeNil()),
-		HaveField("Spec.NodeName", ""), WithTransform(avoidedBy, ConsistOf(machine.Name)))))
+		HaveField("Spec.NodeName", ""), WithTransform(avoidedBy, ConsistOf(node.Name)))))
 }
 
 func avoidedBy(pod corev1.Pod) []string { return podstate.AvoidedBy(&pod.Spec) }

@@ -52,7 +52,7 @@ var shared = suite.New(cluster.Options{GPUNodes: -1, SchedulePeriod: 100 * time.
 			return err
 		}
 		machine, err = node.Start(ctx, w.Config, w.Kubeconfig, node.Options{
-			Name: "real", Images: images, Log: GinkgoWriter, Logs: filepath.Dir(w.Kubeconfig),
+			Images: images, Log: GinkgoWriter, Logs: filepath.Dir(w.Kubeconfig),
 		})
 		if err != nil {
 			return err
@@ -71,7 +71,7 @@ var shared = suite.New(cluster.Options{GPUNodes: -1, SchedulePeriod: 100 * time.
 func offer(ctx context.Context, c client.Client) func() (corev1.NodeStatus, error) {
 	return func() (corev1.NodeStatus, error) {
 		n := &corev1.Node{}
-		err := c.Get(ctx, client.ObjectKey{Name: machine.Name}, n)
+		err := c.Get(ctx, client.ObjectKey{Name: node.Name}, n)
 		return n.Status, err
 	}
 }

@@ -30,6 +30,8 @@ type Config struct {
 	Serve     []string
 	// Socket is where the test listens for connections to the API server.
 	Socket string
+	// Outside is a socket by which Inside, an address of the node, is served to the test.
+	Outside, Inside string
 	// Programs are started in this order.
 	Programs []Program
 }
@@ -158,7 +160,7 @@ func (c *Config) connect(ctx context.Context) error {
 	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600)
 }
 
-// relay serves the API server.
+// relay serves the API server inside, and what is wanted of the node outside.
 func (c *Config) relay(ctx context.Context) error {
 	for _, address := range append(slices.Clone(c.Serve), c.APIServer) {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
@@ -167,5 +169,10 @@ func (c *Config) relay(ctx context.Context) error {
 		}
 		go func() { _ = Relay(ctx, listener, "unix", c.Socket) }()
 	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", c.Outside)
+	if err != nil {
+		return err
+	}
+	go func() { _ = Relay(ctx, listener, "tcp", c.Inside) }()
 	return nil
 }
