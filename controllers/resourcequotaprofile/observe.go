@@ -2,6 +2,7 @@ package resourcequotaprofile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/quota"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/quota/datasets"
 	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
@@ -336,7 +338,7 @@ func (r *Reconciler) observeBudgets(_ context.Context, o *quota.Observed) error 
 		}
 		for _, h := range p.Object.Spec.Caps.AcceleratorHours {
 			spent, err := r.Spent(p.Object.Name, h.Window.Duration)
-			budget := quota.Budget{Known: err == nil, ByUser: spent.ByUser}
+			budget := quota.Budget{Known: err == nil, Unread: errors.Is(err, admission.ErrUnread), ByUser: spent.ByUser}
 			if spent.Begun.After(r.now().Add(-h.Window.Duration)) {
 				budget.Since = spent.Begun
 			}

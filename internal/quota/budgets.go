@@ -16,8 +16,8 @@ import (
 
 // Budget is what was used of one of a profile's budgets, in the order of its spec.
 type Budget struct {
-	// Known is false while the ledger was not read.
-	Known bool
+	// Known is false while the ledger was not read. Unread is true of such a budget while it is being read.
+	Known, Unread bool
 	// ByUser is in thousandths of an accelerator × seconds.
 	ByUser map[string]int64
 	// Since is from when the use is known, if that is later than the window began; zero if all of it is.
@@ -38,16 +38,27 @@ func (r *review) knownSince() time.Time {
 	return since
 }
 
-// sayOverBudget lists the users who have used up a budget, and returns the number of budgets whose use is unknown.
-func (r *review) sayOverBudget() (unknown int) {
+// sayOverBudget lists the users who have used up a budget, and returns the number of budgets whose use is unknown, and of those
+// that are being read. Of the latter the status stays as it was: an operator that begins anew lets no user over budget in.
+func (r *review) sayOverBudget() (unknown, unread int) {
+	before := r.st.OverBudget
 	r.st.OverBudget = nil
 	if r.profile.Spec.Caps == nil {
-		return 0
+		return 0, 0
 	}
 	budgets := r.p.o.Budgets[r.profile.Name]
 	for i, h := range r.profile.Spec.Caps.AcceleratorHours {
-		if i >= len(budgets) || !budgets[i].Known {
+		switch {
+		case i >= len(budgets) || !budgets[i].Known && !budgets[i].Unread:
 			unknown++
+			continue
+		case budgets[i].Unread:
+			unread++
+			for _, o := range before {
+				if o.Window == h.Window && o.MaxHours == int64(h.PerUser) {
+					r.st.OverBudget = append(r.st.OverBudget, o)
+				}
+			}
 			continue
 		}
 		for _, user := range slices.Sorted(maps.Keys(budgets[i].ByUser)) {
@@ -59,11 +70,14 @@ func (r *review) sayOverBudget() (unknown int) {
 			}
 		}
 	}
-	return unknown
+	return unknown, unread
 }
 
-// setBudgetExceeded names the first users who have used up a budget.
-func (r *review) setBudgetExceeded(unknown int) {
+// setBudgetExceeded names the first users who have used up a budget. While budgets are being read it stays as it was.
+func (r *review) setBudgetExceeded(unknown, unread int) {
+	if unread > 0 {
+		return
+	}
 	var words []string
 	for _, o := range r.st.OverBudget[:min(len(r.st.OverBudget), namedConflicts)] {
 		words = append(words, fmt.Sprintf("%s with %d of %d hours in %s",
@@ -83,7 +97,7 @@ func (r *review) setBudgetExceeded(unknown int) {
 			fmt.Sprintf("Used up their accelerator hours: %s. Jobs that run continue. %s", strings.Join(words, ", "), partly)))
 	case unknown > 0:
 		r.setCondition(v1beta1.ConditionBudgetExceeded, metav1.ConditionUnknown, v1beta1.ReasonLedgerUnavailable,
-			"The use of accelerators is unknown, because the ledger was not read yet or the operator keeps none (ledger in its "+
+			"The use of accelerators is unknown, because the ledger cannot be read or the operator keeps none (ledger in its "+
 				"configuration). Until it is known, budgets block no job.")
 	case partly != "":
 		r.setCondition(v1beta1.ConditionBudgetExceeded, metav1.ConditionUnknown, v1beta1.ReasonLedgerBegan, partly)

@@ -60,6 +60,10 @@ func TestBudgetsThatAreUsedUp(t *testing.T) {
 			if b.step(); c.over > 0 {
 				g.Expect(PaceOf(written, &b.last.Status)).To(Equal(statuspace.Calm), "figures alone")
 			}
+			written = b.last.Status.DeepCopy()
+			b.o.Budgets["ads"][0] = Budget{Unread: true}
+			g.Expect(b.step().last.Status.OverBudget).To(Equal(written.OverBudget), "a new operator reads the ledger")
+			g.Expect(b.last.Status.Conditions).To(Equal(written.Conditions))
 			spec.Caps = nil
 			g.Expect(meta.FindStatusCondition(b.step().last.Status.Conditions, v1beta1.ConditionBudgetExceeded)).To(BeNil())
 		})

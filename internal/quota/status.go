@@ -29,7 +29,7 @@ func (r *review) writeStatus(lent map[string]capacity.Amounts) {
 	}
 	r.sayFigures(lent[name])
 	r.sayData()
-	unknown := r.sayOverBudget()
+	unknown, unread := r.sayOverBudget()
 	reason, message := r.summarize()
 	r.st.Reason, r.st.Message = reason, text.ClipLine(message, conditions.MessageLimit)
 	r.setReady(reason, message)
@@ -37,7 +37,7 @@ func (r *review) writeStatus(lent map[string]capacity.Amounts) {
 	r.setStalled(reason, message)
 	r.setNamespaceConflict()
 	r.setOvercommitted()
-	r.setBudgetExceeded(unknown)
+	r.setBudgetExceeded(unknown, unread)
 	r.setLedgerVolatile()
 	r.setAcceleratorsIdle()
 	r.planStops()

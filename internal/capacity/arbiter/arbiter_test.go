@@ -35,8 +35,9 @@ type fixture struct {
 	t       *testing.T
 	objects []client.Object
 	served  bool
-	// spent is what alice has used; less than nothing is not known.
-	spent int64
+	// spent is what alice has used; less than nothing is not known. unread is true while it is being read.
+	spent  int64
+	unread bool
 	// waits are the pods that wait for a node.
 	waits []client.Object
 	// bare are the jobs whose missing workers have no pods.
@@ -46,7 +47,10 @@ type fixture struct {
 }
 
 func (s *fixture) spend(string, time.Duration) (admission.Spending, error) {
-	if s.spent < 0 {
+	switch {
+	case s.unread:
+		return admission.Spending{}, admission.ErrUnread
+	case s.spent < 0:
 		return admission.Spending{}, errors.New("the ledger was not read yet")
 	}
 	return admission.Spending{ByUser: map[string]int64{"alice": s.spent}}, nil

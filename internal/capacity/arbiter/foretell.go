@@ -93,7 +93,8 @@ func (a *Arbiter) ForetellStart(ctx context.Context, job *v1beta1.ElasticTrainin
 	return o, err
 }
 
-// ForetellStartAt is [Arbiter.ForetellStart] at a time of the model, for callers that need not rest: ErrNotJudging.
+// ForetellStartAt is [Arbiter.ForetellStart] at a time of the model, for callers that need not rest. It takes a second at
+// most, by the clock of the machine: ErrNotJudging.
 func (a *Arbiter) ForetellStartAt(
 	ctx context.Context, job *v1beta1.ElasticTrainingJob, queue string, now time.Time,
 ) (*Outlook, error) {

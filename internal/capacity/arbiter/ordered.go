@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -30,7 +31,13 @@ func (t *teams) prepareOrder(team *team, claimants []admission.Claimant) {
 		return
 	}
 	t.c.in.again = kube.SoonerOf(t.c.in.again, orderInterval)
-	order.Used = t.decayedUse(team.profile.Name, order.HalfLife)
+	used, err := t.decayedUse(team.profile.Name, order.HalfLife)
+	if errors.Is(err, admission.ErrUnread) { // Who used much would go first after each start of the operator.
+		t.c.in.again = kube.SoonerOf(t.c.in.again, unreadInterval)
+		order.Seat = func(*admission.Claimant, bool) bool { return false }
+		return
+	}
+	order.Used = used
 	if t.claiming == nil {
 		t.claiming = []*capacity.Gang{}
 		for _, d := range t.c.in.dockets {
@@ -65,16 +72,16 @@ func (t *teams) askedCore(key types.NamespacedName) *capacity.Gang {
 	return g
 }
 
-// decayedUse is what the users of a profile used of late; nil if that is unknown.
-func (t *teams) decayedUse(profile string, halfLife time.Duration) map[string]int64 {
+// decayedUse is what the users of a profile used of late. The error says why that is unknown.
+func (t *teams) decayedUse(profile string, halfLife time.Duration) (map[string]int64, error) {
 	var within [admission.HalfLives]map[string]int64
-	known := true
-	for i := range within {
+	var errs []error
+	for i := range within { // Each window is read because it is asked for.
 		spent, err := t.c.arbiter.spent(profile, time.Duration(i+1)*halfLife)
-		within[i], known = spent.ByUser, known && err == nil
+		within[i], errs = spent.ByUser, append(errs, err)
 	}
-	if !known {
-		return nil
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
-	return admission.DecayedUse(within)
+	return admission.DecayedUse(within), nil
 }

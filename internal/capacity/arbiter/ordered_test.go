@@ -115,7 +115,14 @@ func TestOfEqualRankWhoUsedLittleGoesFirst(t *testing.T) {
 	s.askedSince("much", "alice", 5*time.Minute)
 	s.askedSince("little", "bob", 0)
 	a := s.arbiter()
-	_, err := a.evaluate(t.Context(), now)
+	s.unread = true
+	again, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.TurnOf(key("little")).Admitted).To(BeFalse(), "no training goes first before that is known")
+	g.Expect(a.TurnOf(key("much")).Admitted).To(BeFalse())
+	g.Expect(again).To(And(BeNumerically(">", 0), BeNumerically("<=", unreadInterval)))
+	s.unread = false
+	_, err = a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(a.TurnOf(key("little")).Admitted).To(BeTrue())
 	g.Expect(a.TurnOf(key("much")).Admitted).To(BeFalse())

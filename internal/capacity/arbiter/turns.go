@@ -82,8 +82,7 @@ func (a *Arbiter) actingNow(ctx context.Context, now time.Time) map[admission.Ke
 func soonTurn(t admission.Turn) admission.Turn {
 	t.Capped = nil // It is words alone: Surplus says how far the job may grow.
 	if b := t.Blocked; b != nil {
-		t.Blocked = &admission.Blocked{Limit: b.Limit, Never: b.Never, Unread: b.Unread, Leaving: b.Leaving,
-			Place: min(b.Place, farPlace)}
+		t.Blocked = &admission.Blocked{Limit: b.Limit, Never: b.Never, Leaving: b.Leaving, Place: min(b.Place, farPlace)}
 	}
 	return t
 }
@@ -163,15 +162,14 @@ func (t *teams) decide(name string, team *team) {
 	}
 	for _, h := range team.limits.Hours {
 		spent, err := t.c.arbiter.spent(name, h.Window)
-		again := spentInterval
-		switch {
-		case errors.Is(err, admission.ErrUnread):
-			team.limits.Unread, again = true, unreadInterval
-			spent.ByUser = nil
-		case err != nil:
+		again, unread := spentInterval, errors.Is(err, admission.ErrUnread)
+		if unread {
+			again = unreadInterval
+		}
+		if err != nil {
 			spent.ByUser = nil // The use is unknown, and an unknown use blocks no job.
 		}
-		team.limits.Spent = append(team.limits.Spent, spent.ByUser)
+		team.limits.Spent, team.limits.Unread = append(team.limits.Spent, spent.ByUser), append(team.limits.Unread, unread)
 		t.c.in.again = kube.SoonerOf(t.c.in.again, again)
 	}
 	t.prepareOrder(team, claimants)

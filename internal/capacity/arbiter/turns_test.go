@@ -251,13 +251,15 @@ func TestNothingIsDecidedWhereNothingIsLimited(t *testing.T) {
 func TestBudgetsAreHeldByTheLedger(t *testing.T) {
 	for name, c := range map[string]struct {
 		spent    int64
+		unread   bool
 		admitted bool
 	}{
-		"enough is left": {admission.Hour - 1, true}, "nothing is left": {admission.Hour, false}, "not known": {-1, true},
+		"enough is left": {admission.Hour - 1, false, true}, "nothing is left": {admission.Hour, false, false},
+		"not known": {-1, false, true}, "an operator that has just been started": {0, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newFixture(t)
-			s.spent = c.spent
+			s.spent, s.unread = c.spent, c.unread
 			s.capped(2, "")
 			profile, _ := s.objects[len(s.objects)-1].(*v1beta1.ResourceQuotaProfile)
 			profile.Spec.Caps = &v1beta1.ProfileCaps{AcceleratorHours: []v1beta1.HourCap{{

@@ -75,7 +75,7 @@ type Limit struct {
 // Hour is an hour of one accelerator, in thousandths of one × seconds.
 const Hour = 3_600_000
 
-// ErrUnread is for use that is being read: it is known in seconds.
+// ErrUnread is for use that is being read, as after a start of the operator.
 var ErrUnread = errors.New("what was used is being read from the ledger")
 
 // Spending is what a profile's users have used of accelerators in a window of time.
@@ -104,10 +104,10 @@ type Limits struct {
 	// IgnoreOthers leaves out pods that belong to no job of Tideline.
 	IgnoreOthers bool
 	// Hours are the budgets that jobs wait for, and Spent is the use of each; nil if it is unknown. A budget with unknown use
-	// blocks no job, unless Unread says that it is being read: who restarts the operator must not get a budget anew.
+	// blocks no job, unless Unread says of it that it is being read: a budget must not begin anew with each start of the operator.
 	Hours  []Limit
 	Spent  []map[string]int64
-	Unread bool
+	Unread []bool
 	// Order is how jobs are ordered while room is short; nil where Volcano alone orders them.
 	Order *Order
 }
@@ -168,8 +168,8 @@ func (l Limits) blockedByBudget(user string) *Blocked {
 	if h, used := l.FirstExceeded(user); h != nil {
 		return &Blocked{Limit: *h, User: user, Used: used}
 	}
-	if l.Unread && user != "" {
-		return &Blocked{Limit: l.Hours[0], User: user, Unread: true}
+	if i := slices.Index(l.Unread, true); i >= 0 && user != "" {
+		return &Blocked{Limit: l.Hours[i], User: user, Unread: true}
 	}
 	return nil
 }

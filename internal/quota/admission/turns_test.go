@@ -280,7 +280,7 @@ func TestBudgetsHoldUpWhoHasUsedThemUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			l := Limits{Hours: []Limit{budget}, Spent: []map[string]int64{c.spent}, Unread: c.unread}
+			l := Limits{Hours: []Limit{budget}, Spent: []map[string]int64{c.spent}, Unread: []bool{c.unread}}
 			waits, runs := asking("waits", "alice", 1, 0), holding("runs", 1, 0, 3)
 			waits.Accelerated, runs.Accelerated = c.accelerated, c.accelerated
 			decided := turns(l, waits, runs)
@@ -293,8 +293,8 @@ func TestBudgetsHoldUpWhoHasUsedThemUp(t *testing.T) {
 				g.Expect(blocked).To(BeNil())
 			case c.unread:
 				g.Expect(blocked).To(Equal(&Blocked{Limit: budget, User: "alice", Unread: true}))
-				words := "alice may use 10.0 hours of accelerators in 24h (profile ads), and what was used of them is being read from " +
-					"the ledger, which takes seconds."
+				words := "alice may use 10.0 hours of accelerators in 24h (profile ads), and what was used is being read from the " +
+					"ledger. The job goes on by itself."
 				g.Expect(blocked.DescribeBlock("ads")).To(Equal(words))
 				g.Expect(decided[key("runs")].Capped.DescribeCap("ads")).To(Equal(words))
 			default:

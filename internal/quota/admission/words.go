@@ -20,8 +20,8 @@ func (b *Blocked) DescribeBlock(profile string) string {
 		return b.describeRoom(profile)
 	}
 	if b.Unread {
-		return fmt.Sprintf("%s may use %s of accelerators in %s (profile %s), and what was used of them is being read from the ledger, "+
-			"which takes seconds.", b.holderName(), formatHours(b.Limit.Max), text.FormatDuration(b.Limit.Window), profile)
+		return fmt.Sprintf("%s may use %s of accelerators in %s (profile %s), and what was used is being read from the ledger. "+
+			"The job goes on by itself.", b.holderName(), formatHours(b.Limit.Max), text.FormatDuration(b.Limit.Window), profile)
 	}
 	if b.Limit.Scope == ScopeHours {
 		return fmt.Sprintf("%[2]s may use %[3]s of accelerators in %[4]s (profile %[1]s) and used %[5]s. The job starts by "+

@@ -256,6 +256,8 @@ func (r *Recorder) runSession(ctx context.Context) (wrote bool, err error) {
 		}
 		_ = l.Close()
 	}()
+	// First of all: jobs wait for what is known of budgets.
+	r.readSpendings(ctx, l, true)
 	// In every session, and not only at the start: while the ledger was away, the backlog may have dropped ends.
 	if err := r.closeGap(ctx, l); err != nil {
 		return false, err

@@ -14,12 +14,13 @@ import (
 const (
 	// askedFor is how long a window is read after it was last asked for.
 	askedFor = 10 * time.Minute
-	// firstReading is how long the first reading of a window may take before its use counts as unknown. It takes seconds.
-	firstReading = 30 * time.Second
+	// firstReading is how long the first reading of a window may take before its use counts as unknown. The ledger is asked as
+	// soon as it is open, and has a minute to answer.
+	firstReading = 2 * time.Minute
 )
 
 // ErrUnknown is for use that could not be read from the ledger.
-var ErrUnknown = errors.New("the use is unknown: the ledger was not read yet")
+var ErrUnknown = errors.New("the use is unknown: the ledger cannot be read, or there is none")
 
 // spendings are what was read of the windows that are asked for.
 type spendings struct {
@@ -38,7 +39,7 @@ type spending struct {
 }
 
 // SpendingOf is what users of a profile have used of accelerators, all that the configuration knows together, in a window of time
-// that ends now. It never waits. The first calls for a window return [admission.ErrUnread]; some seconds later the use is known.
+// that ends now. It never waits. The first calls for a window return [admission.ErrUnread], until it was read.
 // ErrUnknown: there is no ledger, or it cannot be read.
 func (r *Recorder) SpendingOf(profile string, window time.Duration) (admission.Spending, error) {
 	now := r.now()
@@ -55,7 +56,7 @@ func (r *Recorder) SpendingOf(profile string, window time.Duration) (admission.S
 	s.asked = now
 	switch {
 	case !s.read.IsZero():
-	case r.config.Ledger.IsConfigured() && !s.failed && now.Sub(s.since) < firstReading:
+	case r.config.Ledger.IsConfigured() && now.Sub(s.since) < firstReading:
 		return admission.Spending{}, admission.ErrUnread
 	default:
 		return admission.Spending{}, ErrUnknown
