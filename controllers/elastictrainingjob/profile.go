@@ -23,7 +23,7 @@ func besideProfile(
 		}
 		namespaces, err := profilecache.NamespacesOf(ctx, reader, profile)
 		if err != nil {
-			return nil // The cache of namespaces is not filled yet; once it is, every job is reconciled.
+			return requestsFor(ctx) // Better all than one too few.
 		}
 		var requests []reconcile.Request
 		for _, namespace := range namespaces {

@@ -34,7 +34,9 @@ func TestAProfileWakesTheJobsOfItsNamespaces(t *testing.T) {
 	}{
 		"one that stays":                {ads, ads, []string{"ads-a", "ads-b"}},
 		"one that selects others":       {ads, search, []string{"ads-a", "ads-b", "search"}},
-		"one that selects no namespace": {nil, nil, nil},
+		"one that selects no namespace": {map[string]string{}, map[string]string{}, nil},
+		"one that comes":                {nil, ads, []string{"ads-a", "ads-b"}},
+		"one that goes":                 {search, nil, []string{"search"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -48,7 +50,15 @@ func TestAProfileWakesTheJobsOfItsNamespaces(t *testing.T) {
 			}
 			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer queue.ShutDown()
-			besideProfile(reader, asked).Update(t.Context(), event.UpdateEvent{ObjectOld: profile(c.old), ObjectNew: profile(c.now)}, queue)
+			wakes := besideProfile(reader, asked)
+			switch {
+			case c.old == nil:
+				wakes.Create(t.Context(), event.CreateEvent{Object: profile(c.now)}, queue)
+			case c.now == nil:
+				wakes.Delete(t.Context(), event.DeleteEvent{Object: profile(c.old)}, queue)
+			default:
+				wakes.Update(t.Context(), event.UpdateEvent{ObjectOld: profile(c.old), ObjectNew: profile(c.now)}, queue)
+			}
 			var woken []string
 			for queue.Len() > 0 {
 				request, _ := queue.Get()
