@@ -35,8 +35,7 @@ const (
 	alice   = "alice@example.com"
 	mallory = "mallory@example.com"
 
-	// afterwards is long enough to see that no job was stopped: ten of the operator's cycles, and more than a gang waits before
-	// others leave for it.
+	// afterwards is long enough to see that Volcano, which decides here, has stopped no job: a hundred of its cycles.
 	afterwards = 10 * time.Second
 	// stuckAfter is for how long a merge that is not placed keeps the head of its line.
 	stuckAfter = 20 * time.Second
@@ -49,7 +48,7 @@ type installation struct {
 }
 
 // install installs all that somebody could want to hurt: the webhooks, a store of models, and a ledger in which mallory has used
-// a hundred hours of a GPU in profile budget.
+// a hundred hours of a GPU in profiles budget and denies.
 func install(ctx context.Context) *installation {
 	GinkgoHelper()
 	in := &installation{Installation: suite.Bare(ctx, cluster.Options{GPUNodes: -1, SchedulePeriod: 100 * time.Millisecond})}
@@ -79,7 +78,7 @@ merges:
 	return in
 }
 
-// recordUse has a ledger say that mallory used a GPU for a hundred hours.
+// recordUse has a ledger say that mallory used a GPU for a hundred hours, in each of two profiles.
 func recordUse(ctx context.Context, file string) error {
 	l, err := ledger.Open(ctx, ledger.Options{File: file})
 	if err != nil {
@@ -87,13 +86,17 @@ func recordUse(ctx context.Context, file string) error {
 	}
 	defer func() { _ = l.Close() }()
 	now := time.Now()
-	return l.RecordEntries(ctx, ledger.Entries{Stays: []ledger.Stay{{
-		Pod: ledger.Pod{
-			UID: "used", Namespace: "budget", Name: "used", Node: "gpu-0", Profile: "budget", Queue: "budget", User: mallory, Kind: "Pod",
-			Task: "used", Resources: ledger.Resources{string(testutil.GPUResource): 1000},
-		},
-		Begin: now.Add(-100 * time.Hour), End: now, Final: true, Outcome: ledger.Succeeded,
-	}}})
+	var used ledger.Entries
+	for _, profile := range []string{"budget", "denies"} {
+		used.Stays = append(used.Stays, ledger.Stay{
+			Pod: ledger.Pod{
+				UID: "used-" + profile, Namespace: profile, Name: "used", Node: "gpu-0", Profile: profile, Queue: profile, User: mallory,
+				Kind: "Pod", Task: "used", Resources: ledger.Resources{string(testutil.GPUResource): 1000},
+			},
+			Begin: now.Add(-100 * time.Hour), End: now, Final: true, Outcome: ledger.Succeeded,
+		})
+	}
+	return l.RecordEntries(ctx, used)
 }
 
 // person acts in a namespace of their own with the rights that users of a namespace have: role edit, and all of Volcano's

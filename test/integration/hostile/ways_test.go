@@ -28,10 +28,10 @@ var _ = Describe("A user of a namespace", Ordered, ContinueOnFailure, suite.Long
 	BeforeAll(func(ctx SpecContext) { in = install(ctx) })
 
 	// trains has alice train with as many workers as there are GPUs on her node.
-	trains := func(minimum, gpus int32, by v1beta1.ShrinkInitiator) *person {
+	trains := func(minimum, gpus int32) *person {
 		GinkgoHelper()
 		her := in.person(alice, "hers", int64(gpus))
-		her.submits(her.Job("a").Range(minimum, gpus).ShrinkBy(by).Obj())
+		her.submits(her.Job("a").Range(minimum, gpus).Obj())
 		Eventually(her.Fetch("a")).Should(testutil.Train(int(gpus)), "hers has all GPUs")
 		return her
 	}
@@ -44,25 +44,38 @@ var _ = Describe("A user of a namespace", Ordered, ContinueOnFailure, suite.Long
 		Expect(her.UIDs("a")).To(Equal(before), "hers keeps its pods")
 	}
 
-	DescribeTable("has no worker leave for pods that could not use the room, because", func(by v1beta1.ShrinkInitiator, change func(*corev1.Pod)) {
-		her := trains(2, 4, by)
+	DescribeTable("has no worker leave for pods that could not use the room, because", func(change func(*corev1.Pod)) {
+		her := trains(2, 4)
 		him := in.person(mallory, "his")
 		him.submits(him.gang("b", her.Namespace, change, 1, 1)...)
 		unharmed(her, 4)
 	},
-		Entry("T1: gates hold them", v1beta1.ShrinkAuto, func(p *corev1.Pod) {
+		Entry("T1: gates hold them", func(p *corev1.Pod) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/never"}}
 		}),
-		Entry("T1: their claim is of no volume", v1beta1.ShrinkAuto, func(p *corev1.Pod) {
+		Entry("T1: their claim is of no volume", func(p *corev1.Pod) {
 			p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "there-is-none"},
 			}}}
 		}),
-		// Volcano looks at each pod by itself and would evict, which docs/security.md says, so these are about the operator.
-		Entry("T5: both want the same port of the only node", v1beta1.ShrinkByOperator, func(p *corev1.Pod) {
+	)
+
+	// Volcano looks at each pod by itself and evicts surplus for both, which docs/security.md says.
+	DescribeTable("costs a training no more than its surplus, once in a cooldown, where", func(change func(*corev1.Pod)) {
+		her := trains(2, 4)
+		core := her.UIDs("a")
+		him := in.person(mallory, "his")
+		him.submits(him.gang("b", her.Namespace, change, 1, 1)...)
+		Consistently(her.Fetch("a")).WithTimeout(afterwards).Should(And(testutil.HavePhase(v1beta1.PhaseRunning),
+			testutil.HaveRestarts(0), HaveField("Status.ReadyReplicas", BeNumerically(">=", 2))))
+		Expect(her.UIDs("a")).To(And(HaveKeyWithValue(0, core[0]), HaveKeyWithValue(1, core[1])), "the core keeps its pods")
+		him.removes(testutil.Get(him.Scenario, &schedulingv1beta1.PodGroup{}, "b"), him.Worker("b", 0), him.Worker("b", 1))
+		Eventually(her.Fetch("a")).Should(testutil.Train(4), "hers has all GPUs again")
+	},
+		Entry("T5: both pods want the same port of the only node", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 7000, HostPort: 7000}}
 		}),
-		Entry("T5: none wants to be beside the other", v1beta1.ShrinkByOperator, func(p *corev1.Pod) {
+		Entry("T5: no pod wants to be beside the other", func(p *corev1.Pod) {
 			p.Labels = map[string]string{"app": "lonely"}
 			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
@@ -73,7 +86,7 @@ var _ = Describe("A user of a namespace", Ordered, ContinueOnFailure, suite.Long
 	)
 
 	It("T4: has no more leave for a gang of two shapes than it needs", func() {
-		her, him := trains(1, 4, v1beta1.ShrinkAuto), in.person(mallory, "his")
+		her, him := trains(1, 4), in.person(mallory, "his")
 		him.submits(him.gang("b", her.Namespace, func(*corev1.Pod) {}, 0, 1, 1)...)
 		placed := func() (count int, err error) {
 			pods := &corev1.PodList{}
@@ -210,22 +223,34 @@ var _ = Describe("A user of a namespace", Ordered, ContinueOnFailure, suite.Long
 
 	It("T15: does not get a budget anew by a new start of the operator", func(ctx SpecContext) {
 		her, him := in.person(alice, "hers", 2), in.person(mallory, "his")
-		him.Create(testutil.Profile("budget").With(func(spec *v1beta1.ResourceQuotaProfileSpec) {
-			spec.Caps = &v1beta1.ProfileCaps{AcceleratorHours: []v1beta1.HourCap{{
-				Window: metav1.Duration{Duration: 168 * time.Hour}, PerUser: 50,
-			}}}
-		}).Obj())
+		denied := in.person(mallory, "denied")
+		for name, exceeded := range map[string]v1beta1.OnExceeded{"budget": v1beta1.ExceededQueue, "denies": v1beta1.ExceededDeny} {
+			him.Create(testutil.Profile(name).With(func(spec *v1beta1.ResourceQuotaProfileSpec) {
+				spec.Caps = &v1beta1.ProfileCaps{AcceleratorHours: []v1beta1.HourCap{{
+					Window: metav1.Duration{Duration: 168 * time.Hour}, PerUser: 50, OnExceeded: exceeded,
+				}}}
+			}).Obj())
+		}
 		her.Join("budget")
 		him.Join("budget")
-		him.submits(him.Job("over").Pool(her.Namespace).Range(1, 1).Obj())
+		denied.Join("denies")
+		him.submits(him.Job("over").Pool(her.Namespace).Range(1, 1).Obj(), merge(him, "model", her.Namespace, 12*time.Hour).Obj())
 		over := And(testutil.Wait(v1beta1.ReasonQuotaExceeded), HaveField("Status.Message", ContainSubstring("50")))
 		Eventually(him.Fetch("over")).Should(over)
+		mergeWaits := HaveField("Status.Reason", v1beta1.ReasonQuotaExceeded)
+		Eventually(him.FetchMerge("model")).Should(mergeWaits)
+		another := func() error { return denied.acts.Create(ctx, denied.Job("a").Range(1, 1).Obj(), client.DryRunAll) }
+		Eventually(another).Should(MatchError(ContainSubstring("accelerator hours")))
 		in.Operator.Kill()
 		Expect(in.Operator.Start(ctx)).To(Succeed())
 		Expect(in.AwaitWebhooks(ctx)).To(Succeed())
 		her.submits(her.Job("a").Range(1, 1).Obj())
 		Eventually(her.Fetch("a")).Should(testutil.Train(1), "hers trains")
-		Consistently(him.Fetch("over")).WithTimeout(afterwards).Should(over, "his waits on")
+		Consistently(func(g Gomega) {
+			g.Expect(him.ReadMerge("model")).To(mergeWaits)
+			g.Expect(him.Read("over")).To(testutil.Wait(v1beta1.ReasonQuotaExceeded))
+			g.Expect(another()).To(MatchError(ContainSubstring("accelerator hours")))
+		}).WithTimeout(afterwards).Should(Succeed(), "his wait on, and others are refused")
 	})
 
 	It("T16: does not get reserved room by a job of the name", func(ctx SpecContext) {

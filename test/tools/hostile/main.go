@@ -93,10 +93,10 @@ func run(scenarios bool, only string) (contained bool, err error) {
 			}
 		}
 	}
-	fmt.Println("What docs/security.md says that an attacker may try, how many tests and files of scenarios tried it, and what became of it:")
+	fmt.Println("What docs/security.md says that an attacker may try, and what became of it:")
 	all := scenarios && only == ""
 	contained = judge(rows, outcomes, all)
-	fmt.Println("\nWays in which one user can hurt others, by number; those with \"as a user\" were tried with a user's rights, too:")
+	fmt.Println("\nWays in which one user can hurt others, by number, and which were tried with a user's rights:")
 	return judge(numbered, outcomes, all) && contained, nil
 }
 

@@ -135,7 +135,8 @@ func TestSpecsOfFiles(t *testing.T) {
 	outcomes := map[string]outcome{}
 	noteSpecs("f", []string{"a_test.go", "b_test.go", "c_test.go"}, types.SpecReports{
 		spec("a_test.go", "all_test.go", "is", types.SpecStatePassed), spec("a_test.go", "all_test.go", "", types.SpecStateSkipped),
-		spec("b_test.go", "all_test.go", "T1: is", types.SpecStatePassed), spec("b_test.go", "all_test.go", "", types.SpecStatePanicked),
+		spec("b_test.go", "all_test.go", "T1: is", types.SpecStatePassed),
+		spec("b_test.go", "all_test.go", "", types.SpecStatePanicked),
 		spec("b_test.go", "all_test.go", "T12: is", types.SpecStatePassed),
 		spec("b_test.go", "all_test.go", "T12: fails", types.SpecStateFailed),
 		spec("c_test.go", "all_test.go", "T2: is", types.SpecStateSkipped),
