@@ -418,6 +418,12 @@ bench-whatif-stock: ## The same under the configuration that Volcano ships, with
 whatif = exec nice -n 10 go run ./test/perf/outcome -whatif -trace='$(TRACE)' -days=1 -seeds=$(or $(SEEDS),5) -page=docs/benchmarks/whatif.md \
 	-commit="$$(git log -1 --format=%h -- internal/capacity internal/quota config/volcano test/perf/outcome test/perf/scheduler)"
 
+.PHONY: bench-forecast
+bench-forecast: ## Hold answers of tideline simulate to when trainings start, and write docs/benchmarks/forecast.md: SEEDS=2, TRACE; an hour.
+	@exec nice -n 10 go run ./test/perf/outcome -forecast -trace='$(TRACE)' -days=2 -loads=0.9,1.1 -seeds=$(or $(SEEDS),2) \
+		-page=docs/benchmarks/forecast.md \
+		-commit="$$(git log -1 --format=%h -- internal/training internal/capacity config/volcano test/perf/outcome test/perf/scheduler)"
+
 .PHONY: bench-fragmentation
 bench-fragmentation: ## Fill openb's nodes with its pods under two configurations, and write docs/benchmarks/fragmentation.md: OPENB; minutes.
 	@exec nice -n 10 go run ./test/perf/fragmentation -nodes='$(OPENB)/openb_node_list_gpu_node.csv' -pods='$(OPENB)/openb_pod_list_default.csv' \

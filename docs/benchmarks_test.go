@@ -37,6 +37,9 @@ var measures = map[string][]string{
 	"make bench-whatif-stock": {
 		"internal/capacity", "internal/quota", "config/volcano", "test/perf/outcome", "test/perf/scheduler",
 	},
+	"make bench-forecast": {
+		"internal/training", "internal/capacity", "config/volcano", "test/perf/outcome", "test/perf/scheduler",
+	},
 	"make bench-repack":  {"internal/capacity", "test/perf/fragmentation"},
 	"make bench-giveway": {"config/volcano", "test/cluster/modules", "test/perf/giveway"},
 }

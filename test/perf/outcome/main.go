@@ -35,6 +35,8 @@ type plan struct {
 	trace, only, results, commit, page string
 	// whatIf has the answers of `tideline whatif` be held to what the scheduler makes of a change, instead of all else.
 	whatIf bool
+	// forecast has the answers of `tideline simulate` be held to when trainings started, instead of all else.
+	forecast bool
 	// stock has that be under Volcano's own configuration.
 	stock bool
 
@@ -54,24 +56,45 @@ func main() {
 	flag.StringVar(&p.commit, "commit", "", "`commit` that results are said to be of")
 	flag.StringVar(&p.page, "page", "", "`page` into which all results are written; none: they are not")
 	flag.BoolVar(&p.whatIf, "whatif", false, "hold answers of tideline whatif to what Volcano's scheduler makes of a change")
+	flag.BoolVar(&p.forecast, "forecast", false, "hold answers of tideline simulate to when trainings started")
 	flag.BoolVar(&p.stock, "stock", false, "with -whatif, under Volcano's own configuration")
 	flag.Parse()
 	err := p.readLoads(*many)
-	if err == nil && p.whatIf {
-		if err = p.compareWhatIf(context.Background()); err == nil {
-			return
-		}
-	}
 	if err == nil {
-		err = p.run(context.Background())
-	}
-	if err == nil && p.page != "" {
-		err = writePage(p.page, p.results)
+		err = p.do(context.Background())
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "outcome:", err)
 		os.Exit(1)
 	}
+}
+
+// do does what is asked, and writes the page of it if one is named.
+func (p *plan) do(ctx context.Context) error {
+	if p.whatIf || p.forecast {
+		return p.compare(ctx)
+	}
+	if err := p.run(ctx); err != nil || p.page == "" {
+		return err
+	}
+	return writePage(p.page, p.results)
+}
+
+// compare holds answers of commands to what becomes of trainings.
+func (p *plan) compare(ctx context.Context) error {
+	trace, err := p.openTrace()
+	if err != nil {
+		return err
+	}
+	program, done, err := scheduler.BuildAside(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if p.forecast {
+		return p.compareForecasts(ctx, player{program}, trace)
+	}
+	return p.compareWhatIf(ctx, player{program}, trace)
 }
 
 func (p *plan) readLoads(text string) error {

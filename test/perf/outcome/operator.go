@@ -87,7 +87,8 @@ func newOperator(c *cluster) (*operator, error) {
 	return o, o.arbiter.WatchCluster(context.Background(), o.watches)
 }
 
-func (o *operator) arrive(r *run) {
+// newJob is the object of a training that comes now.
+func (o *operator) newJob(r *run) *v1beta1.ElasticTrainingJob {
 	object := &v1beta1.ElasticTrainingJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: r.team, Name: r.name, UID: types.UID(r.name), Generation: 1, CreationTimestamp: metav1.NewTime(o.wall()),
@@ -111,6 +112,11 @@ func (o *operator) arrive(r *run) {
 	object.Spec.Template.Spec.Containers = []corev1.Container{{
 		Name: "trainer", Image: "trainer", Resources: corev1.ResourceRequirements{Requests: one, Limits: one},
 	}}
+	return object
+}
+
+func (o *operator) arrive(r *run) {
+	object := o.newJob(r)
 	r.need = r.least()
 	key := client.ObjectKeyFromObject(object)
 	o.see(object, false)

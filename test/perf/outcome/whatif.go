@@ -20,7 +20,6 @@ import (
 	"github.com/tideline-io/tideline/internal/quota"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/quota/whatif"
-	"github.com/tideline-io/tideline/test/perf/scheduler"
 	"github.com/tideline-io/tideline/test/testutil/benchmark"
 )
 
@@ -47,20 +46,10 @@ type foreseen struct {
 }
 
 // compareWhatIf plays each seed without a change and with each, and asks after the first what the others would do.
-func (p *plan) compareWhatIf(ctx context.Context) error {
-	trace, err := p.openTrace()
-	if err != nil {
-		return err
-	}
-	program, done, err := scheduler.BuildAside(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	player := player{program}
+func (p *plan) compareWhatIf(ctx context.Context, program player, trace []traced) error {
 	var all []foreseen
 	for seed := uint64(1); seed <= uint64(p.seeds); seed++ {
-		rows, err := player.foresee(ctx, p.gangs(), draw(trace, p.loads[0], seed, p.days), p.days)
+		rows, err := program.foresee(ctx, p.gangs(), draw(trace, p.loads[0], seed, p.days), p.days)
 		if err != nil {
 			return fmt.Errorf("seed %d: %w", seed, err)
 		}
