@@ -83,8 +83,7 @@ type Growth struct {
 // Shrink says what evicts surplus workers, and when.
 type Shrink struct {
 	// Initiator chooses what evicts surplus for a waiting gang. Scheduler: Volcano alone. Operator: Tideline, when a gang has
-	// starved, and Volcano leaves workers alone that are created under it. Auto: Volcano if its configuration allows it
-	// (condition SchedulerConfigured), else Tideline. Default Auto.
+	// starved. Auto: Volcano if its configuration allows it (condition SchedulerConfigured), else Tideline. Default Auto.
 	// +optional
 	// +kubebuilder:default=Auto
 	Initiator ShrinkInitiator `json:"initiator,omitempty"`

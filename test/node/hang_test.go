@@ -71,7 +71,7 @@ func (t *training) hang() time.Time {
 	return since
 }
 
-var _ = Describe("A training of which a rank hangs on a real node", func() {
+var _ = Describe("A training with a rank that hangs on a real node", func() {
 	var s *testutil.Scenario
 	BeforeEach(func() {
 		s = shared.World.NewScenario(GinkgoT(), "hang")
@@ -110,7 +110,7 @@ var _ = Describe("A training of which a rank hangs on a real node", func() {
 	})
 })
 
-// slowTraining is a training of which worker 1 takes twice as long as the others for its own part of each step. It uses the
+// slowTraining is a training whose worker 1 takes twice as long as the others for its own part of each step. It uses the
 // files of docs/examples/progress as they are.
 const slowTraining = `
 import sys, time
@@ -130,7 +130,7 @@ while True:
     progress.step(step, 1.0, **slow.compare(step))
 `
 
-var _ = Describe("A training of which a rank is slow on a real node", func() {
+var _ = Describe("A training with a slow rank on a real node", func() {
 	It("names the worker, and its node", func() {
 		s := shared.World.NewScenario(GinkgoT(), "slow")
 		followed(s)

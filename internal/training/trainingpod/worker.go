@@ -93,11 +93,9 @@ func (b Blueprint) gangMember(i int32) gang.Member {
 			Group: gang.CoreName(b.Job.Name), Role: b.taskName(i), Index: i, PriorityClass: b.Tier.ClassName(),
 		}
 	}
-	shrink := &b.Job.Spec.Elasticity.Shrink
 	return gang.Member{
 		Group: gang.SurplusName(b.Job.Name), Role: b.taskName(i), Index: i, PriorityClass: b.Tier.SurplusClassName(),
-		// Volcano evicts what is preemptable where its configuration allows it, whatever the job has chosen.
-		Preemptable: shrink.Initiator != v1beta1.ShrinkByOperator, MinRun: b.Tier.SurplusProtection(ptr.Deref(shrink.MinRunSeconds, 0)),
+		Preemptable: true, MinRun: b.Tier.SurplusProtection(ptr.Deref(b.Job.Spec.Elasticity.Shrink.MinRunSeconds, 0)),
 	}
 }
 

@@ -83,8 +83,6 @@ func TestSurplusPod(t *testing.T) {
 	g.Expect(*pod.Spec.ShareProcessNamespace).To(BeFalse(), "the user's word stands")
 	b.Tier.MaxMinSurplusRunSeconds = 0
 	g.Expect(b.NewPod(3).Annotations).NotTo(HaveKey("volcano.sh/cooldown-time"), "a tier that protects no surplus")
-	b.Job.Spec.Elasticity.Shrink.Initiator = v1beta1.ShrinkByOperator
-	g.Expect(b.NewPod(3).Annotations).To(HaveKeyWithValue("volcano.sh/preemptable", "false"), "Volcano leaves it alone")
 }
 
 func TestGroups(t *testing.T) {

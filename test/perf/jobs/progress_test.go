@@ -29,8 +29,8 @@ import (
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
-// The workload: trainings of one worker and 11 hours, as many in a namespace as are followed there, each of which says each ten
-// seconds how far it is.
+// The workload: trainings of one worker and 11 hours, as many in a namespace as are followed there. Each says how far it is every
+// ten seconds.
 const (
 	reporting    = "reports" // in the names of all
 	perNamespace = 500
