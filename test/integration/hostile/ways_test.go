@@ -234,9 +234,15 @@ var _ = Describe("A user of a namespace", Ordered, ContinueOnFailure, suite.Long
 		her.Join("budget")
 		him.Join("budget")
 		denied.Join("denies")
-		him.submits(him.Job("over").Pool(her.Namespace).Range(1, 1).Obj(), merge(him, "model", her.Namespace, 12*time.Hour).Obj())
+		him.submits(him.Job("over").Pool(her.Namespace).Range(1, 1).Obj())
 		over := And(testutil.Wait(v1beta1.ReasonQuotaExceeded), HaveField("Status.Message", ContainSubstring("50")))
 		Eventually(him.Fetch("over")).Should(over)
+		Eventually(func() ([]v1beta1.OverBudget, error) {
+			profile := &v1beta1.ResourceQuotaProfile{}
+			err := in.Client.Get(ctx, client.ObjectKey{Name: "budget"}, profile)
+			return profile.Status.OverBudget, err
+		}).Should(HaveLen(1), "the profile names him")
+		him.submits(merge(him, "model", her.Namespace, 12*time.Hour).Obj())
 		mergeWaits := HaveField("Status.Reason", v1beta1.ReasonQuotaExceeded)
 		Eventually(him.FetchMerge("model")).Should(mergeWaits)
 		another := func() error { return denied.acts.Create(ctx, denied.Job("a").Range(1, 1).Obj(), client.DryRunAll) }
