@@ -127,13 +127,13 @@ func (s *logServer) count() int {
 func (s *logServer) follow(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	s.open <- 1 + <-s.open
 	defer func() { s.open <- <-s.open - 1 }()
-	step := int(rand.Uint32N(totalSteps / 2)) //nolint:gosec // no secret
-	select {                                  // Not all in the same second.
+	step := int(rand.Uint32N(totalSteps / 2))
+	select { // Not all in the same second.
 	case <-r.Context().Done():
 		return
 	case <-ctx.Done():
 		return
-	case <-time.After(rand.N(saysEvery)): //nolint:gosec // no secret
+	case <-time.After(rand.N(saysEvery)):
 	}
 	ticker := time.NewTicker(saysEvery)
 	defer ticker.Stop()
@@ -160,7 +160,7 @@ func addNode(ctx context.Context, w *testutil.World, kubelet *logServer) error {
 	node := testutil.NewNode("all", "all", 1_000_000)
 	delete(node.Annotations, testutil.SimulatedAnnotation)
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
-	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(kubelet.port) //nolint:gosec // a port
+	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(kubelet.port)
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Driven"}}
 	status := node.DeepCopy()
 	if err := w.Client.Create(ctx, node); err != nil {
