@@ -39,8 +39,9 @@ const (
 	totalSteps   = 100_000
 	// watched is for how long it is measured, once all logs are followed.
 	watched = 3 * time.Minute
-	// mostCPU is what the aim leaves 10,000 such jobs, in cores.
-	mostCPU, ofJobs = 0.1, 10_000
+	// mostCPU is what the aim leaves 10,000 such jobs, in cores. It does not grow with them: an operator with little to do spends
+	// most of it on going to sleep and waking.
+	mostCPU = 0.1
 )
 
 var _ = Describe("Jobs that tell how far they are", func() {
@@ -96,8 +97,7 @@ var _ = Describe("Jobs that tell how far they are", func() {
 			took.Round(time.Second), after["process_resident_memory_bytes"]/1e6))
 		Expect(most).To(BeNumerically("<=", int(watched/time.Minute)+1), "a write a minute at most")
 		Expect(writes).NotTo(BeEmpty(), "figures are shown")
-		// What an operator does with no job at all is in this too.
-		Expect(cores).To(BeNumerically("<", max(0.02, mostCPU*float64(count)/ofJobs)), "cores")
+		Expect(cores).To(BeNumerically("<", mostCPU), "cores")
 	}, SpecTimeout(55*time.Minute))
 })
 
