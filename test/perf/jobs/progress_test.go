@@ -39,8 +39,7 @@ const (
 	totalSteps   = 100_000
 	// watched is for how long it is measured, once all logs are followed.
 	watched = 3 * time.Minute
-	// mostCPU is what the aim leaves 10,000 such jobs, in cores. It does not grow with them: an operator with little to do spends
-	// most of it on going to sleep and waking.
+	// mostCPU is what the aim leaves 10,000 such jobs, in cores. docs/decisions/0062-progress-by-lines.md has what fewer take.
 	mostCPU = 0.1
 )
 
