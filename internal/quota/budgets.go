@@ -55,7 +55,7 @@ func (r *review) sayOverBudget() (unknown, unread int) {
 		case budgets[i].Unread:
 			unread++
 			for _, o := range before {
-				if o.Window == h.Window && o.MaxHours == int64(h.PerUser) {
+				if o.Window == h.Window && o.MaxHours == int64(h.PerUser) && len(r.st.OverBudget) < v1beta1.OverBudgetLimit {
 					r.st.OverBudget = append(r.st.OverBudget, o)
 				}
 			}

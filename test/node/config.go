@@ -76,9 +76,9 @@ const corefile = `cluster.local:53 {
 }
 `
 
-// kubeletConfig is kubelet's. It obeys those alone to whom the cluster has given a certificate: it is reached from outside of the
-// node's namespaces, too, and runs programs as root. The kernel may have the first version of cgroups alone, and swap; no disk
-// is so full that it matters.
+// kubeletConfig is kubelet's. It answers only clients with a certificate of the cluster's authority, because it runs programs as
+// root and is reached from outside of the node's namespaces, too. The kernel may have the first version of cgroups alone, and
+// swap; no disk is so full that it matters.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {clientCAFile: %[4]q}}
@@ -108,8 +108,8 @@ type programs struct {
 	kubeletPort      int
 }
 
-// configure writes what the programs of the node read, and returns the file for process 1. The authority
-// is the certificate, in PEM, of who gives the cluster's clients theirs.
+// configure writes what the programs of the node read, and returns the file for process 1. authority is the certificate of the
+// cluster's authority, in PEM.
 func (n *Node) configure(p programs, apiServer, kubeconfig string, authority []byte) (string, error) {
 	in := func(name string) string { return filepath.Join(n.folder, name) }
 	for name, content := range map[string]string{

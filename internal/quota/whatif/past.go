@@ -52,8 +52,7 @@ type Run struct {
 	// Core is what each of its workers held.
 	Core []admission.MilliAmounts
 	// Came is when it asked for its core, or the beginning of the time for one that came before. Started is when the core had its
-	// room, and Ended when it left. Known is false where the ledger
-	// does not say when it asked: then Came is Started.
+	// room, and Ended when it left. Known is false where the ledger does not say when it asked: then Came is Started.
 	Came, Started, Ended time.Time
 	Known                bool
 	// Asked is when it asked, also before the time began: who asked first comes first.

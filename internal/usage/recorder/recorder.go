@@ -277,11 +277,12 @@ func (r *Recorder) runSession(ctx context.Context) (wrote bool, err error) {
 			return wrote, err
 		}
 		wrote = true
+		// Before what may take minutes: jobs wait for what is known of budgets.
+		r.readSpendings(ctx, l, all)
 		if r.unpruned++; r.unpruned >= pruneTurns {
 			r.unpruned = 0
 			r.pruneLedger(ctx, l)
 		}
-		r.readSpendings(ctx, l, all)
 		r.readGrowth(ctx, l)
 		if err := r.recordRoom(ctx, l); err != nil {
 			return wrote, err

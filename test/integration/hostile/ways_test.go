@@ -61,7 +61,7 @@ var _ = Describe("A user of a namespace", Ordered, ContinueOnFailure, suite.Long
 	)
 
 	// Volcano looks at each pod by itself and evicts surplus for both, which docs/security.md says.
-	DescribeTable("costs a training no more than its surplus, once in a cooldown, where", func(change func(*corev1.Pod)) {
+	DescribeTable("costs a training no more than its surplus, where", func(change func(*corev1.Pod)) {
 		her := trains(2, 4)
 		core := her.UIDs("a")
 		him := in.person(mallory, "his")
