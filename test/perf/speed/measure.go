@@ -60,6 +60,8 @@ func count(requests []testutil.Request, user string) (c counts) {
 // figures are what one subject needed once.
 type figures struct {
 	jobs int
+	// stalled says why there are no other figures: the pods stopped changing before all ran, or before all were gone.
+	stalled string
 	// running is how long it took until all pods ran, deleted how long until all were gone after that.
 	running, deleted time.Duration
 	// made are requests from the first job until nothing more was written, rest those of the time after that, and removed those of

@@ -67,9 +67,21 @@ func report(o options, results map[string][]figures) string {
 	for _, s := range o.subjects {
 		cells := []string{s.title}
 		for _, c := range columns {
-			cells = append(cells, values(results[s.key], func(f figures) string { return fmt.Sprintf("%.*f", c.places, c.of(f)) }))
+			cells = append(cells, values(results[s.key], func(f figures) string {
+				if f.stalled != "" {
+					return "–"
+				}
+				return fmt.Sprintf("%.*f", c.places, c.of(f))
+			}))
 		}
 		row(cells...)
+	}
+	for _, s := range o.subjects {
+		for i, f := range results[s.key] {
+			if f.stalled != "" {
+				fmt.Fprintf(&b, "\nRound %d of %s came to no end: %s.\n", i+1, s.title, f.stalled)
+			}
+		}
 	}
 	if len(results[tideline]) == 0 || len(results[volcanoJob]) == 0 || len(results[trainingOperator]) == 0 {
 		return b.String()
@@ -97,6 +109,10 @@ func values(all []figures, say func(figures) string) string {
 func multiple(ours, theirs []figures, of func(figures) float64) string {
 	var said []string
 	for i := range ours {
+		if theirs[i].stalled != "" {
+			said = append(said, "–")
+			continue
+		}
 		said = append(said, fmt.Sprintf("%.2f", of(ours[i])/of(theirs[i])))
 	}
 	return strings.Join(said, ", ")

@@ -25,8 +25,15 @@ type pods struct {
 	driver func(*corev1.Pod)
 }
 
-// longest is how long the pods of all jobs may take to run or to go.
-const longest = 30 * time.Minute
+// longest is how long the pods of all jobs may stay as they are before they run or are gone.
+const longest = 5 * time.Minute
+
+// A stalledError says that pods stopped changing before they were as they should be.
+type stalledError struct{ there, ready, wanted int }
+
+func (e stalledError) Error() string {
+	return fmt.Sprintf("%d pods were there and %d ready, and not %d, when none had changed for %s", e.there, e.ready, e.wanted, longest)
+}
 
 // watchPods watches until the context ends.
 func watchPods(ctx context.Context, config *rest.Config) (*pods, error) {
@@ -77,10 +84,10 @@ func (p *pods) see(object any, gone bool) {
 	}
 }
 
-// await waits until so many pods are there, and all of them ready.
+// await waits until so many pods are there, and all of them ready. Its error is a stalledError where they stop changing before.
 func (p *pods) await(ctx context.Context, n int) error {
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
+	still := time.NewTimer(longest)
+	defer still.Stop()
 	for {
 		there, ready := p.count()
 		if there == n && ready == n {
@@ -88,8 +95,11 @@ func (p *pods) await(ctx context.Context, n int) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d pods are there and %d ready, and not %d: %w", there, ready, n, ctx.Err())
+			return ctx.Err()
+		case <-still.C:
+			return stalledError{there, ready, n}
 		case <-p.changed:
+			still.Reset(longest)
 		}
 	}
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -51,4 +53,28 @@ func TestTheTableHasEveryRoundAndRatiosOfThem(t *testing.T) {
 	g.Expect(text).To(ContainSubstring("at commit abc;"))
 	g.Expect(text).To(ContainSubstring("| Tideline | 60.0, 50.0 | 9.0, 9.0 |"))
 	g.Expect(text).To(ContainSubstring("| all running | 1.50, 1.00 | 0.60, 0.50 |"))
+}
+
+func TestASubjectThatStallsHasNoFigures(t *testing.T) {
+	g := NewWithT(t)
+	o, err := parse(nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	ran := []figures{{jobs: 500, running: time.Minute, deleted: time.Minute, cpu: time.Second, memory: memory{peak: 1e6}}}
+	stalled := stalledError{there: 1990, ready: 1980, wanted: 2000}
+	text := report(o, map[string][]figures{
+		floor: ran, volcanoJob: ran, tideline: ran, trainingOperator: {{jobs: 500, stalled: stalled.Error()}},
+	})
+	g.Expect(text).To(ContainSubstring("| training-operator | – | – |"))
+	g.Expect(text).To(ContainSubstring("| all running | 1.00 | – |"))
+	g.Expect(text).To(ContainSubstring("Round 1 of training-operator came to no end: 1990 pods were there and 1980 ready"))
+}
+
+func TestPodsThatStopChangingAreNotWaitedForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		p := &pods{ready: map[types.UID]bool{"a": false}, changed: make(chan struct{}, 1)}
+		began := time.Now()
+		g.Expect(p.await(t.Context(), 1)).To(MatchError(stalledError{there: 1, wanted: 1}))
+		g.Expect(time.Since(began)).To(Equal(longest))
+	})
 }
