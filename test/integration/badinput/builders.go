@@ -133,9 +133,12 @@ func named(what, name, more, says string) Case {
 		"metadata.name: Invalid value: name ("+name+") "+says)
 }
 
-// decided is a field of the pod that the user may not set, because Tideline decides it.
+// decided is a field of the pod that the user may not set, because Tideline decides it. The words have no value that is a list.
 func decided(field, value, rule string) Case {
 	path := "spec.template.spec." + field
+	if !strings.HasPrefix(value, "[") {
+		rule = value + ": " + rule
+	}
 	return refused(path, inPod(field, value), path+": Invalid value: "+rule)
 }
 

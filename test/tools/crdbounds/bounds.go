@@ -112,6 +112,7 @@ func boundPodTemplates(s *schema) {
 			edit(spec.Properties, "ephemeralContainers", refuseEphemeral)
 		})
 		boundAll(s, "template")
+		lowerRules(s)
 		return
 	}
 	eachChild(s, boundPodTemplates)

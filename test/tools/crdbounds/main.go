@@ -4,8 +4,9 @@
 // which `kubectl apply` keeps what it applied last, so the plainest way of installing it fails. And its lists, maps and
 // strings have no bounds, so the API server must assume the worst when it estimates what a CEL rule over the template
 // may cost, and refuses the rule. crdbounds drops the descriptions below every pod template and adds bounds that no real
-// pod comes near, also of how long a pod may take to leave. It also bounds the selector of a profile's namespaces, and
-// numbers to what a client in Go reads. Last, it has the API server serve the earlier version of the API too.
+// pod comes near, also of how long a pod may take to leave, and moves rules about one field of the template to that field. It
+// also bounds the selector of a profile's namespaces, and numbers to what a client in Go reads. Last, it has the API server
+// serve the earlier version of the API too.
 //
 //	crdbounds FILE...    rewrites each file in place
 package main
