@@ -187,7 +187,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 // followTrainings makes ready to read logs of workers. No right to that is part of the operator's role: component
 // training-progress grants it.
 func (r *Reconciler) followTrainings(ctx context.Context, mgr ctrl.Manager) error {
-	logs, err := newLogs(mgr.GetConfig(), mgr.GetHTTPClient())
+	patient, err := gatheringClient(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
+	logs, err := newLogs(mgr.GetConfig(), patient)
 	if err != nil {
 		return err
 	}

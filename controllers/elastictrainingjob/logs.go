@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
+	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training/progress"
 )
 
@@ -28,6 +30,10 @@ const (
 	lineBuffer = progress.MaxLine + 64
 	// logWindow and mostOfLog bound how much of one log is read: of a longer one only samples are.
 	logWindow, mostOfLog = 10 * time.Second, 8 << 20
+	// gatherLogs is how often connections with logs are read, and so how late a line is heard of at most.
+	gatherLogs = time.Second
+	// connecting is how long a connection for logs may take to open, and keepAlive how often it is probed: client-go's own.
+	connecting, keepAlive = 30 * time.Second, 30 * time.Second
 )
 
 // errChatty says that a log is too long to be followed.
@@ -36,7 +42,22 @@ var errChatty = fmt.Errorf("the log says more than %d MiB within %s", mostOfLog>
 // logs opens the logs of pods.
 type logs struct{ api *rest.RESTClient }
 
-// newLogs returns logs that are read by the connection and the client of the operator.
+// gatheringClient returns a client with connections of its own, for as many logs as there are trainings.
+func gatheringClient(config *rest.Config) (*http.Client, error) {
+	c := rest.CopyConfig(config)
+	dial := c.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: connecting, KeepAlive: keepAlive}).DialContext
+	}
+	c.Dial = kube.GatherReads(dial, gatherLogs)
+	client, err := rest.HTTPClientFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("make a client that reads logs: %w", err)
+	}
+	return client, nil
+}
+
+// newLogs returns logs that are read as the operator is connected, by a client.
 func newLogs(config *rest.Config, client *http.Client) (*logs, error) {
 	c := rest.CopyConfig(config)
 	c.APIPath, c.GroupVersion, c.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()

@@ -3,6 +3,7 @@ package capacity
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -152,4 +153,25 @@ func TestHyperNodeIsAClusterOfItsOwn(t *testing.T) {
 func roomAlone(s Snapshot, g *Gang) bool {
 	m := New(s)
 	return len(s.Nodes) > 0 && m.demandOf(g).roomBy(m.freeView()) >= g.Workers
+}
+
+func TestAGangIsForeseenInOneHyperNode(t *testing.T) {
+	g := NewWithT(t)
+	on := func(node, of string) Pod {
+		p := used(node, 4)
+		p.Job = job(of)
+		return p
+	}
+	m := racks(on("a0", "x"), on("b0", "y"))
+	ends := lasting(map[string]int{"x": 7, "y": 9})
+	after, placed := m.ForeseeStart(named("asked", 8, 0), nil, ends)
+	g.Expect(placed).To(BeTrue())
+	g.Expect(after).To(BeZero(), "half of it would be in each rack")
+	after, placed = m.ForeseeStart(within(1, named("asked", 8, 0)), nil, ends)
+	g.Expect(placed).To(BeTrue())
+	g.Expect(after).To(Equal(7*time.Hour), "rack-a is empty then")
+	older := within(1, named("older", 8, time.Hour))
+	after, placed = m.ForeseeStart(within(1, named("asked", 8, 0)), []*Gang{older}, ends)
+	g.Expect(placed).To(BeTrue())
+	g.Expect(after).To(Equal(9*time.Hour), "the older gang has that rack, and this one the other")
 }

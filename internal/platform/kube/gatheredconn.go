@@ -1,0 +1,81 @@
+package kube
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// gatheredBytes is how much of a connection is read at a time. What fills it is read on at once.
+const gatheredBytes = 64 << 10
+
+// Dial opens a connection, as [net.Dialer.DialContext] does.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// GatherReads returns a Dial for connections that are read once in a period: what comes meanwhile is read together. A process that
+// follows thousands of streams, each of which says little, would otherwise wake for each of their packets, and waking costs more
+// than reading. All its connections are read at the same moments. An answer may come later by the period; a connection that has
+// more to say than fits into one read is not held up.
+func GatherReads(dial Dial, period time.Duration) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &gatheredConn{Conn: c, period: period, closed: make(chan struct{})}, nil
+	}
+}
+
+// gatheredConn is a connection that GatherReads opened. As any connection of HTTP or TLS it is read by one goroutine at a time.
+type gatheredConn struct {
+	net.Conn
+
+	period time.Duration
+	buffer []byte
+	// unread is what was read and not handed out, and emptied tells that the last read got all there was.
+	unread  []byte
+	emptied bool
+	closing sync.Once
+	closed  chan struct{}
+}
+
+// Read implements net.Conn.
+func (c *gatheredConn) Read(p []byte) (int, error) {
+	if len(c.unread) == 0 {
+		if err := c.fill(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, c.unread)
+	c.unread = c.unread[n:]
+	return n, nil
+}
+
+// fill waits for the next moment at which connections are read, if the last read left nothing, and reads.
+func (c *gatheredConn) fill() error {
+	if c.emptied {
+		timer := time.NewTimer(c.period - time.Duration(time.Now().UnixNano())%c.period)
+		defer timer.Stop()
+		select {
+		case <-c.closed:
+			return net.ErrClosed
+		case <-timer.C:
+		}
+	}
+	if c.buffer == nil {
+		c.buffer = make([]byte, gatheredBytes)
+	}
+	n, err := c.Conn.Read(c.buffer)
+	c.unread, c.emptied = c.buffer[:n], n < len(c.buffer)
+	if n > 0 {
+		return nil // An error comes again with the next read.
+	}
+	return err
+}
+
+// Close implements net.Conn.
+func (c *gatheredConn) Close() error {
+	c.closing.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
