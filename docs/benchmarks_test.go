@@ -40,8 +40,9 @@ var measures = map[string][]string{
 	"make bench-forecast": {
 		"internal/training", "internal/capacity", "config/volcano", "test/perf/outcome", "test/perf/scheduler",
 	},
-	"make bench-repack":  {"internal/capacity", "test/perf/fragmentation"},
-	"make bench-giveway": {"config/volcano", "test/cluster/modules", "test/perf/giveway"},
+	"make bench-fragmentation": {"config/volcano", "test/perf/fragmentation", "test/perf/scheduler"},
+	"make bench-repack":        {"internal/capacity", "test/perf/fragmentation"},
+	"make bench-giveway":       {"config/volcano", "test/cluster/modules", "test/perf/giveway"},
 }
 
 var (

@@ -35,8 +35,14 @@ func RunAll(all int, do func(run int) error, tell func(done, all int)) error {
 	return workers.Wait()
 }
 
-// WriteResults writes results between the marks of a command on a page, and files into the page's folder.
-func WriteResults(page, command, results string, files map[string]string) error {
+// WriteResults writes results between the marks of a command on a page, and files into the page's folder. Results that it could
+// not write it prints: they may have taken hours.
+func WriteResults(page, command, results string, files map[string]string) (err error) {
+	defer func() {
+		if err != nil {
+			fmt.Println(results)
+		}
+	}()
 	before, err := os.ReadFile(page)
 	if err != nil {
 		return err
