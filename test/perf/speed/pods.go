@@ -32,7 +32,8 @@ const longest = 5 * time.Minute
 type stalledError struct{ there, ready, wanted int }
 
 func (e stalledError) Error() string {
-	return fmt.Sprintf("%d pods were there and %d ready, and not %d, when none had changed for %s", e.there, e.ready, e.wanted, longest)
+	return fmt.Sprintf("%d pods were there and %d ready, and not %d, when none had changed for %s",
+		e.there, e.ready, e.wanted, longest)
 }
 
 // watchPods watches until the context ends.

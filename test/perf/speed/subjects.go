@@ -39,14 +39,23 @@ type subject struct {
 }
 
 // Keys of the subjects.
-const floor, volcanoJob, trainingOperator, tideline = "floor", "volcano", "training-operator", "tideline"
+const (
+	floor, volcanoJob, volcanoNames = "floor", "volcano", "volcano-svc"
+	trainingOperator, tideline      = "training-operator", "tideline"
+)
 
 func all() []subject {
 	return []subject{
 		{key: floor, title: "a plain client", user: clientUser, objects: plainObjects},
 		{
 			key: volcanoJob, title: "Volcano Job", user: "system:serviceaccount:volcano-system:volcano-controllers",
-			process: controllers, objects: volcanoObjects,
+			process: controllers, objects: func(name string) []client.Object { return volcanoObjects(name, nil) },
+		},
+		{
+			// Volcano's examples of distributed training have this plugin: workers find each other by names.
+			key: volcanoNames, title: "Volcano Job, svc", user: "system:serviceaccount:volcano-system:volcano-controllers",
+			process: controllers,
+			objects: func(name string) []client.Object { return volcanoObjects(name, map[string][]string{"svc": {}}) },
 		},
 		{
 			key: trainingOperator, title: "training-operator", user: trainingoperator.User, process: "training-operator",
@@ -119,11 +128,11 @@ func plainObjects(name string) []client.Object {
 	return objects
 }
 
-func volcanoObjects(name string) []client.Object {
+func volcanoObjects(name string, plugins map[string][]string) []client.Object {
 	return []client.Object{&batchv1alpha1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: batchv1alpha1.JobSpec{
-			SchedulerName: "volcano", MinAvailable: least,
+			SchedulerName: "volcano", MinAvailable: least, Plugins: plugins,
 			Tasks: []batchv1alpha1.TaskSpec{{Name: "worker", Replicas: most, Template: template("trainer")}},
 		},
 	}}
