@@ -409,7 +409,7 @@ bench-outcome: ## Play what docs/benchmarks/outcome.jsonl does not have, and wri
 		-commit="$$(git log -1 --format=%h -- internal/training internal/capacity config/volcano test/perf/outcome test/perf/scheduler)" -page=docs/benchmarks/outcome.md
 
 .PHONY: bench-whatif bench-whatif-stock
-bench-whatif: ## Hold answers of tideline whatif to what Volcano's scheduler makes of a change, and write docs/benchmarks/whatif.md: SEEDS=5, TRACE; an hour and a half.
+bench-whatif: ## Hold answers of tideline whatif to what Volcano's scheduler makes of a change, and write docs/benchmarks/whatif.md: SEEDS=5, TRACE; hours.
 	@$(whatif) -loads=0.9
 
 bench-whatif-stock: ## The same under the configuration that Volcano ships, with more load.
@@ -419,13 +419,13 @@ whatif = exec nice -n 10 go run ./test/perf/outcome -whatif -trace='$(TRACE)' -d
 	-commit="$$(git log -1 --format=%h -- internal/capacity internal/quota config/volcano test/perf/outcome test/perf/scheduler)"
 
 .PHONY: bench-forecast
-bench-forecast: ## Hold answers of tideline simulate to when trainings start, and write docs/benchmarks/forecast.md: SEEDS=2, TRACE; an hour.
+bench-forecast: ## Hold answers of tideline simulate to when trainings start, and write docs/benchmarks/forecast.md: SEEDS=2, TRACE; hours.
 	@exec nice -n 10 go run ./test/perf/outcome -forecast -trace='$(TRACE)' -days=2 -loads=0.9,1.1 -seeds=$(or $(SEEDS),2) \
 		-page=docs/benchmarks/forecast.md \
 		-commit="$$(git log -1 --format=%h -- internal/training internal/capacity config/volcano test/perf/outcome test/perf/scheduler)"
 
 .PHONY: bench-fragmentation
-bench-fragmentation: ## Fill openb's nodes with its pods under two configurations, and write docs/benchmarks/fragmentation.md: OPENB; minutes.
+bench-fragmentation: ## Fill openb's nodes with its pods under two configurations, and write docs/benchmarks/fragmentation.md: OPENB; half an hour.
 	@exec nice -n 10 go run ./test/perf/fragmentation -nodes='$(OPENB)/openb_node_list_gpu_node.csv' -pods='$(OPENB)/openb_pod_list_default.csv' \
 		-commit="$$(git log -1 --format=%h -- config/volcano test/perf/fragmentation test/perf/scheduler)"
 
