@@ -1,5 +1,5 @@
-// Speed compares how many jobs at once become running pods, and what that costs: by a plain client, Volcano Job,
-// training-operator and Tideline, each alone on a cluster of its own, in rounds. It writes the tables of
+// Speed compares how many jobs at once become running pods, and what that costs: by a plain client, Volcano Job without and with
+// plugin svc, training-operator and Tideline, each alone on a cluster of its own, in rounds. It writes the tables of
 // docs/benchmarks/speed.md, and keeps profiles of the operator.
 package main
 
@@ -79,16 +79,12 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// compare measures each subject once a round, so that what else the machine does falls on all of them. A subject whose pods
-// stop changing is said to; Tideline may not.
+// compare measures each subject once a round, so that what else the machine does falls on all of them.
 func compare(ctx context.Context, o options) error {
 	results := map[string][]figures{}
 	for round := range o.rounds {
 		for _, s := range o.subjects {
 			f, err := measure(ctx, o, s)
-			if stalled := (stalledError{}); s.key != tideline && errors.As(err, &stalled) {
-				f, err = figures{jobs: o.jobs, stalled: stalled.Error()}, nil
-			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.title, err)
 			}

@@ -60,7 +60,7 @@ func count(requests []testutil.Request, user string) (c counts) {
 // figures are what one subject needed once.
 type figures struct {
 	jobs int
-	// stalled says why there are no other figures: the pods stopped changing before all ran, or before all were gone.
+	// stalled says why there are no other figures; empty if there are.
 	stalled string
 	// running is how long it took until all pods ran, deleted how long until all were gone after that.
 	running, deleted time.Duration
@@ -75,6 +75,9 @@ type figures struct {
 }
 
 func (f figures) String() string {
+	if f.stalled != "" {
+		return f.stalled
+	}
 	n := float64(f.jobs)
 	return fmt.Sprintf("all ran after %.1f s; a job: %.2f writes, %.2f events, %.2f reads, %.1f ms of CPU; %.0f MB; "+
 		"deleted in %.1f s; at rest %d writes, %d reads", f.running.Seconds(), float64(f.made.writes)/n, float64(f.made.events)/n,
@@ -95,7 +98,7 @@ type run struct {
 	pprof    string
 }
 
-// measure runs a subject on a cluster of its own.
+// measure runs a subject on a cluster of its own. Of one that stalls it returns why; Tideline may not.
 func measure(ctx context.Context, o options, s subject) (f figures, err error) {
 	r := &run{options: o, subject: s}
 	if r.dir, err = os.MkdirTemp("", "tideline-speed-"); err != nil {
@@ -112,7 +115,11 @@ func measure(ctx context.Context, o options, s subject) (f figures, err error) {
 	if err := r.begin(ctx); err != nil {
 		return f, err
 	}
-	return r.live(ctx)
+	f, err = r.live(ctx)
+	if stalled := (stalledError{}); s.key != tideline && errors.As(err, &stalled) {
+		f, err = figures{jobs: o.jobs, stalled: stalled.Error()}, nil
+	}
+	return f, err
 }
 
 // begin starts the cluster and the subject.

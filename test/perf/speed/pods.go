@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -25,14 +26,14 @@ type pods struct {
 	driver func(*corev1.Pod)
 }
 
-// longest is how long the pods of all jobs may stay as they are before they run or are gone.
+// longest is how long the pods of all jobs may come no closer to what they should be.
 const longest = 5 * time.Minute
 
-// A stalledError says that pods stopped changing before they were as they should be.
+// A stalledError says that pods came no closer to what they should be.
 type stalledError struct{ there, ready, wanted int }
 
 func (e stalledError) Error() string {
-	return fmt.Sprintf("%d pods were there and %d ready, and not %d, when none had changed for %s",
+	return fmt.Sprintf("%d pods were there and %d ready, and not %d, when no more had come or gone for %s",
 		e.there, e.ready, e.wanted, longest)
 }
 
@@ -85,14 +86,21 @@ func (p *pods) see(object any, gone bool) {
 	}
 }
 
-// await waits until so many pods are there, and all of them ready. Its error is a stalledError where they stop changing before.
+// await waits until so many pods are there, and all of them ready. Its error is a stalledError where they come no closer to
+// that: a pod that is created again and again changes too.
 func (p *pods) await(ctx context.Context, n int) error {
 	still := time.NewTimer(longest)
 	defer still.Stop()
+	least := math.MaxInt
 	for {
 		there, ready := p.count()
-		if there == n && ready == n {
+		missing := max(there-n, n-there) + max(ready-n, n-ready)
+		switch {
+		case missing == 0:
 			return nil
+		case missing < least:
+			least = missing
+			still.Reset(longest)
 		}
 		select {
 		case <-ctx.Done():
@@ -100,7 +108,6 @@ func (p *pods) await(ctx context.Context, n int) error {
 		case <-still.C:
 			return stalledError{there, ready, n}
 		case <-p.changed:
-			still.Reset(longest)
 		}
 	}
 }
