@@ -30,7 +30,7 @@ const (
 	lineBuffer = progress.MaxLine + 64
 	// logWindow and mostOfLog bound how much of one log is read: of a longer one only samples are.
 	logWindow, mostOfLog = 10 * time.Second, 8 << 20
-	// gatherLogs is how often connections with logs are read, and so how late a line is heard of at most.
+	// gatherLogs is how often connections with logs are read, and so how late a line is heard of.
 	gatherLogs = time.Second
 	// connecting is how long a connection for logs may take to open, and keepAlive how often it is probed: client-go's own.
 	connecting, keepAlive = 30 * time.Second, 30 * time.Second

@@ -7,23 +7,27 @@ import (
 	"time"
 )
 
-// gatheredBytes is how much of a connection is read at a time. What fills it is read on at once.
-const gatheredBytes = 64 << 10
+const (
+	// gatheredBytes is how much of a connection is read at a time. What fills it is read on at once.
+	gatheredBytes = 16 << 10
+	// busyBytes is how much in a period makes a connection busy: then each read has much, and waiting would hold it up.
+	busyBytes = 64 << 10
+)
 
 // Dial opens a connection, as [net.Dialer.DialContext] does.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // GatherReads returns a Dial for connections that are read once in a period: what comes meanwhile is read together. A process that
 // follows thousands of streams, each of which says little, would otherwise wake for each of their packets, and waking costs more
-// than reading. All its connections are read at the same moments. An answer may come later by the period; a connection that has
-// more to say than fits into one read is not held up.
+// than reading. All its connections are read at the same moments. An answer may come later by the period. A connection on which
+// more than busyBytes came in the last period is read as any other.
 func GatherReads(dial Dial, period time.Duration) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return &gatheredConn{Conn: c, period: period, closed: make(chan struct{})}, nil
+		return &gatheredConn{Conn: c, period: period, since: time.Now(), closed: make(chan struct{})}, nil
 	}
 }
 
@@ -36,8 +40,11 @@ type gatheredConn struct {
 	// unread is what was read and not handed out, and emptied tells that the last read got all there was.
 	unread  []byte
 	emptied bool
-	closing sync.Once
-	closed  chan struct{}
+	// came is how much was read since a moment, and before how much in a period before that.
+	since        time.Time
+	came, before int
+	closing      sync.Once
+	closed       chan struct{}
 }
 
 // Read implements net.Conn.
@@ -52,9 +59,18 @@ func (c *gatheredConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// isBusy tells whether waiting would hold the connection up.
+func (c *gatheredConn) isBusy() bool {
+	if took := time.Since(c.since); took >= c.period {
+		c.before = int(int64(c.came) * int64(c.period) / int64(took))
+		c.since, c.came = time.Now(), 0
+	}
+	return max(c.before, c.came) > busyBytes
+}
+
 // fill waits for the next moment at which connections are read, if the last read left nothing, and reads.
 func (c *gatheredConn) fill() error {
-	if c.emptied {
+	if c.emptied && !c.isBusy() {
 		timer := time.NewTimer(c.period - time.Duration(time.Now().UnixNano())%c.period)
 		defer timer.Stop()
 		select {
@@ -68,6 +84,7 @@ func (c *gatheredConn) fill() error {
 	}
 	n, err := c.Conn.Read(c.buffer)
 	c.unread, c.emptied = c.buffer[:n], n < len(c.buffer)
+	c.came += n
 	if n > 0 {
 		return nil // An error comes again with the next read.
 	}

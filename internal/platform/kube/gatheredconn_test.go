@@ -45,7 +45,7 @@ func TestPacketsOfASecondAreReadTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		socket := &buffered{content: []byte("a")}
-		c := &gatheredConn{Conn: socket, period: time.Second, closed: make(chan struct{})}
+		c := &gatheredConn{Conn: socket, period: time.Second, since: time.Now(), closed: make(chan struct{})}
 		p := make([]byte, 1)
 		began := time.Now()
 		g.Expect(c.Read(p)).To(Equal(1))
@@ -63,11 +63,35 @@ func TestMuchIsReadWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := &gatheredConn{
-			Conn: &buffered{content: make([]byte, 10*gatheredBytes+1)}, period: time.Second, closed: make(chan struct{}),
+			Conn: &buffered{content: make([]byte, 10*gatheredBytes+1)}, period: time.Second, since: time.Now(), closed: make(chan struct{}),
 		}
 		began := time.Now()
 		g.Expect(io.ReadFull(c, make([]byte, 10*gatheredBytes+1))).To(Equal(10*gatheredBytes + 1))
 		g.Expect(time.Since(began)).To(BeZero())
+	})
+}
+
+func TestABusyConnectionIsNotHeldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		socket := &buffered{}
+		c := &gatheredConn{Conn: socket, period: time.Second, since: time.Now(), closed: make(chan struct{})}
+		p := make([]byte, gatheredBytes)
+		read := func(much int) time.Duration {
+			began := time.Now()
+			socket.content = make([]byte, much)
+			g.Expect(io.ReadFull(c, p[:much])).To(Equal(much))
+			return time.Since(began)
+		}
+		for range 10 {
+			read(gatheredBytes) // at once, because each fills what is read at a time
+		}
+		g.Expect(read(1)).To(BeZero(), "the last read left something, for all it knew")
+		g.Expect(read(1)).To(BeZero(), "it is busy")
+		time.Sleep(time.Second)
+		g.Expect(read(1)).To(BeZero(), "it was so in the last second")
+		time.Sleep(time.Second)
+		g.Expect(read(1)).NotTo(BeZero())
 	})
 }
 

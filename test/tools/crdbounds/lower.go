@@ -47,7 +47,7 @@ func aboutItsField(s *schema, rule apiextensionsv1.ValidationRule) (lowered apie
 	}
 	text, whole := replaceSelf(text, rule.FieldPath)
 	message, said := replaceSelf(rule.MessageExpression, rule.FieldPath)
-	if !required || !whole || !said || strings.Contains(text, "?") {
+	if !required || !whole || !said || strings.Contains(text, "?") || strings.Contains(text, "has(self)") {
 		return rule, false
 	}
 	rule.Rule, rule.MessageExpression, rule.FieldPath = text, message, ""
@@ -55,10 +55,10 @@ func aboutItsField(s *schema, rule apiextensionsv1.ValidationRule) (lowered apie
 }
 
 // plainPath is a path of fields, and no element of a list or a map.
-var plainPath = regexp.MustCompile(`^(\.[a-zA-Z]+)+$`)
+var plainPath = regexp.MustCompile(`^(\.[a-zA-Z0-9_]+)+$`)
 
 // selves are mentions of the object that a rule is about, with what it reads of it.
-var selves = regexp.MustCompile(`\b(self|oldSelf)\b((?:\.[a-zA-Z]+)*)`)
+var selves = regexp.MustCompile(`\b(self|oldSelf)\b((?:\.[a-zA-Z0-9_]+)*)`)
 
 // replaceSelf makes an expression about an object one about a field of it; ok is false if it mentions anything else.
 func replaceSelf(expression, path string) (replaced string, ok bool) {

@@ -30,6 +30,8 @@ func TestARuleAboutOneFieldMovesToIt(t *testing.T) {
 		"a field that must be there":    {".spec.host", "has(self.spec.host)", "", "", ""},
 		"a field and another":           {".spec.host", "!has(self.spec.host) || self.spec.names.size() == 0", "", "", ""},
 		"a longer name":                 {".spec.host", "!has(self.spec.host) || self.spec.hostname == ''", "", "", ""},
+		"a longer name with a number":   {".spec.host", "!has(self.spec.host) || self.spec.host2 == ''", "", "", ""},
+		"a field that it asks for":      {".spec.names", "has(self.spec.names) && self.spec.names.size() == 0", "", "", ""},
 		"what the message says":         {".spec.host", "!has(self.spec.host)", "self.spec.names[0]", "", ""},
 		"what the field was before":     {".spec.host", "!has(self.spec.host) || self.spec.host == oldSelf.spec.host", "", "", ""},
 		"a choice":                      {".spec.host", "!has(self.spec.host) || self.spec.host == 'a' ? true : false", "", "", ""},
