@@ -17,10 +17,10 @@ const (
 // Dial opens a connection, as [net.Dialer.DialContext] does.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// GatherReads returns a Dial for connections that are read once in a period: what comes meanwhile is read together. A process that
-// follows thousands of streams, each of which says little, would otherwise wake for each of their packets, and waking costs more
-// than reading. All its connections are read at the same moments. An answer may come later by the period. A connection on which
-// more than busyBytes came in the last period is read as any other.
+// GatherReads returns a Dial for connections that are read once in a period: what comes meanwhile is read together. A process
+// that follows thousands of streams, each of which says little, would otherwise wake for each of their packets, and waking costs
+// more than reading. All its connections are read at the same moments. An answer may come later by the period. A connection on
+// which more than busyBytes came in the last period is read as any other.
 func GatherReads(dial Dial, period time.Duration) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)

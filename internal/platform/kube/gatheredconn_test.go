@@ -63,7 +63,8 @@ func TestMuchIsReadWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		c := &gatheredConn{
-			Conn: &buffered{content: make([]byte, 10*gatheredBytes+1)}, period: time.Second, since: time.Now(), closed: make(chan struct{}),
+			Conn: &buffered{content: make([]byte, 10*gatheredBytes+1)}, period: time.Second, since: time.Now(),
+			closed: make(chan struct{}),
 		}
 		began := time.Now()
 		g.Expect(io.ReadFull(c, make([]byte, 10*gatheredBytes+1))).To(Equal(10*gatheredBytes + 1))
@@ -88,9 +89,9 @@ func TestABusyConnectionIsNotHeldUp(t *testing.T) {
 		}
 		g.Expect(read(1)).To(BeZero(), "the last read left something, for all it knew")
 		g.Expect(read(1)).To(BeZero(), "it is busy")
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		g.Expect(read(1)).To(BeZero(), "it was so in the last second")
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		g.Expect(read(1)).NotTo(BeZero())
 	})
 }

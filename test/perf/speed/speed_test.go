@@ -76,7 +76,7 @@ func TestPodsThatComeNoCloserAreNotWaitedForLong(t *testing.T) {
 		began := time.Now()
 		go func() {
 			for range 4 {
-				time.Sleep(time.Minute)
+				<-time.After(time.Minute)
 				p.changed <- struct{}{} // A condition, or a pod in another's place.
 			}
 		}()
