@@ -10,17 +10,16 @@ import (
 const (
 	// gatheredBytes is how much of a connection is read at a time. What fills it is read on at once.
 	gatheredBytes = 16 << 10
-	// busyBytes is how much in a period makes a connection busy: then each read has much, and waiting would hold it up.
+	// busyBytes is how much in a period makes a connection busy: waiting would hold up all streams on it.
 	busyBytes = 64 << 10
 )
 
 // Dial opens a connection, as [net.Dialer.DialContext] does.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// GatherReads returns a Dial for connections that are read once in a period: what comes meanwhile is read together. A process
-// that follows thousands of streams, each of which says little, would otherwise wake for each of their packets, and waking costs
-// more than reading. All its connections are read at the same moments. An answer may come later by the period. A connection on
-// which more than busyBytes came in the last period is read as any other.
+// GatherReads returns a Dial for connections that are read once in a period, all of them at the same moments. The operator
+// follows thousands of streams, and waking for each line of each costs more than reading it. An answer may come later by the
+// period. A connection on which more than busyBytes came in the last period is read without waiting.
 func GatherReads(dial Dial, period time.Duration) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)

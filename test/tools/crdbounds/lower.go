@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,7 +29,7 @@ func lowerRules(s *schema) {
 
 // aboutItsField is the rule as its field has it; ok is false if the rule is about more than the field.
 func aboutItsField(s *schema, rule apiextensionsv1.ValidationRule) (lowered apiextensionsv1.ValidationRule, ok bool) {
-	if rule.FieldPath == "" || !plainPath.MatchString(rule.FieldPath) {
+	if !plainPath.MatchString(rule.FieldPath) {
 		return rule, false
 	}
 	names := strings.Split(rule.FieldPath, ".")[1:]
@@ -79,12 +80,7 @@ func isRequired(s *schema, above []string, name string) bool {
 	for _, a := range above {
 		at = at.Properties[a]
 	}
-	for _, r := range at.Required {
-		if r == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(at.Required, name)
 }
 
 // addRule adds a rule to a field below s.
