@@ -93,7 +93,7 @@ func (s *session) run(q *Question) (*Answer, error) {
 	s.evicted, s.asked, s.written = nil, 0, nil
 	ssn := framework.OpenSession(s.cache, s.tiers, s.configurations)
 	for _, a := range s.actions {
-		a.Execute(ssn)
+		s.execute(a, ssn)
 	}
 	framework.CloseSession(ssn)
 	a := &Answer{Binds: map[string]string{}, Phases: map[string]string{}}
