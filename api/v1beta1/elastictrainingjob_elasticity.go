@@ -1,6 +1,8 @@
 package v1beta1
 
 // Elasticity says how a job grows and shrinks.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.stepWithin) || (has(self.step) && self.step > 1)",fieldPath=".stepWithin",message="stepWithin keeps the workers of a step together, and elasticity.step is 1: set it to 2 or more, or remove stepWithin"
 type Elasticity struct {
 	// Step is by how many workers the job changes its size: it has minReplicas workers and a multiple of this. Surplus beyond
 	// the last multiple is not created, or leaves. For trainings whose parallelism needs certain numbers, and for whole nodes.
@@ -10,6 +12,12 @@ type Elasticity struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4096
 	Step int32 `json:"step,omitempty"`
+
+	// StepWithin keeps the surplus workers of each step together: on one node, or in one HyperNode of Volcano. The job grows only
+	// where one has room for a whole step, and a step leaves as a whole. A change concerns pods created from then on. Needs a
+	// step of 2 or more. Default: workers of a step may be anywhere.
+	// +optional
+	StepWithin *StepWithin `json:"stepWithin,omitempty"`
 
 	// Growth says which surplus workers are created, and when.
 	// +optional
@@ -32,6 +40,42 @@ type Elasticity struct {
 
 // WholeSteps is the largest number of surplus workers, of at most this many, that is a multiple of the step.
 func (e *Elasticity) WholeSteps(surplus int32) int32 { return surplus - surplus%max(e.Step, 1) }
+
+// StepWithin says within what all surplus workers of a step are.
+//
+// +kubebuilder:validation:XValidation:rule="self.level != 'HyperNode' || has(self.tier)",fieldPath=".tier",message="level HyperNode needs tier, that of the HyperNodes that hold whole steps: set it, or set level to Node"
+// +kubebuilder:validation:XValidation:rule="self.level != 'Node' || !has(self.tier)",fieldPath=".tier",messageExpression="'tier (%d) is for level HyperNode; a step of level Node is on one node: remove tier, or set level to HyperNode'.format([self.tier])"
+type StepWithin struct {
+	// Level. Node: a step is on one node. HyperNode: it is in one HyperNode of the tier.
+	// +required
+	Level StepLevel `json:"level"`
+
+	// Tier of the HyperNodes, with level HyperNode. Range 1 to 100.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Tier *int32 `json:"tier,omitempty"`
+}
+
+// StepLevel is within what a step is.
+//
+// +kubebuilder:validation:Enum=Node;HyperNode
+type StepLevel string
+
+const (
+	// StepOnNode has each step on one node.
+	StepOnNode StepLevel = "Node"
+	// StepInHyperNode has each step in one HyperNode.
+	StepInHyperNode StepLevel = "HyperNode"
+)
+
+// DomainTier is the tier of the HyperNodes that steps are within; 0 for single nodes.
+func (w *StepWithin) DomainTier() int {
+	if w.Level == StepOnNode || w.Tier == nil {
+		return 0
+	}
+	return int(*w.Tier)
+}
 
 // Growth says which surplus workers are created, and when.
 type Growth struct {

@@ -67,6 +67,10 @@ const (
 	PartSurplus = "surplus"
 )
 
+// AnnotationStepDomain on a surplus worker's pod is the name of the node or HyperNode that its step is within, of a job with
+// elasticity.stepWithin.
+const AnnotationStepDomain = "tideline.io/step-domain"
+
 // Annotations on worker 0's pod by which the training speaks to Tideline.
 const (
 	// AnnotationProgress holds a growing integer, such as the step: a job that makes progress is not given up for the restarts

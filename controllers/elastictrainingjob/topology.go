@@ -11,6 +11,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/topology"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
@@ -45,6 +46,18 @@ func (r *Reconciler) observeTopology(
 		near = append(near, trainingpod.Near{Tier: d.Tier, Hosts: hosts})
 	}
 	return near, nil
+}
+
+// observeStepDomains reads the host names of the nodes where the job may have its steps.
+func (r *Reconciler) observeStepDomains(ctx context.Context, o *jobstate.Observed) error {
+	for _, d := range o.Verdict.StepDomains {
+		hosts, err := r.hostsOf(ctx, d.Nodes)
+		if err != nil {
+			return err
+		}
+		o.StepDomains = append(o.StepDomains, trainingpod.StepDomain{Name: d.Name, Hosts: hosts, Workers: d.Workers})
+	}
+	return nil
 }
 
 // hostsOf are the host names of nodes, as pods select them.

@@ -72,7 +72,7 @@ func TestWaitingMasterKeepsItsNodesFree(t *testing.T) {
 	waiting := withMaster(2, 8, 4)
 	waiting.Job = job("waits")
 	grower := Grower{Gang: *named("grows", 4, 0), Placed: 1}
-	limits := m.LimitGrowth([]Grower{grower}, []*Gang{waiting})
+	limits, _ := m.LimitGrowth([]Grower{grower}, []*Gang{waiting})
 	g.Expect(limits).To(HaveKeyWithValue(job("grows"), int32(1)), "all nodes could serve it")
 	never := withMaster(2, 9, 4)
 	never.Job = job("never")

@@ -90,11 +90,11 @@ func TestVictimsAreOfOneHyperNode(t *testing.T) {
 func TestReservedRoomIsThatOfHyperNodesThatWouldDo(t *testing.T) {
 	g := NewWithT(t)
 	m := racks(used("a0", 2), used("b0", 1))
-	limits := m.LimitGrowth([]Grower{{Gang: *gangOf(9, 1)}}, []*Gang{within(1, gangOf(7, 1))})
+	limits, _ := m.LimitGrowth([]Grower{{Gang: *gangOf(9, 1)}}, []*Gang{within(1, gangOf(7, 1))})
 	for _, limit := range limits {
 		g.Expect(limit).To(Equal(int32(6)), "the gang takes the seven of rack b")
 	}
-	limits = m.LimitGrowth([]Grower{{Gang: *within(1, gangOf(9, 1))}}, nil)
+	limits, _ = m.LimitGrowth([]Grower{{Gang: *within(1, gangOf(9, 1))}}, nil)
 	for _, limit := range limits {
 		g.Expect(limit).To(Equal(int32(7)), "no more than one rack has")
 	}

@@ -16,6 +16,8 @@ type Grower struct {
 	Placed int32
 	// Step is by how many surplus workers the job changes its size; 0 stands for 1.
 	Step int32
+	// Domains are where the steps have to be, each within one; nil for steps whose workers may be anywhere.
+	Domains *StepDomains
 	// Gain is what one more worker adds beside so much surplus, where 1 is what a worker of the core adds. It does not rise with the
 	// surplus. Nil for the same gain as all others have.
 	Gain func(surplus int32) float64
@@ -27,23 +29,39 @@ func (g *Grower) IsJudged() bool { return g.beyondModel() == "" }
 // WholeSteps is how many of so many surplus workers are whole steps of the job.
 func (g *Grower) WholeSteps(workers int32) int32 { return workers - workers%max(g.Step, 1) }
 
+// WholeStepsPlaced is how much of the surplus on nodes is whole steps.
+func (g *Grower) WholeStepsPlaced() int32 {
+	if g.Domains == nil {
+		return g.WholeSteps(g.Placed)
+	}
+	n := int32(0)
+	for _, placed := range g.Domains.Placed {
+		n += g.WholeSteps(placed)
+	}
+	return n
+}
+
 // LimitGrowth divides the free room among the growers: to those of the higher tier first, of one tier to whom the next worker
 // gains most, and of equal gain in the order of gangs. Waiting gangs come first: see reserve. It returns how much surplus each
-// grower may have in all. Room that is too little for a whole step is left to those behind.
-func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.NamespacedName]int32 {
+// grower may have in all and, of growers with Domains, where. Room that is too little for a whole step is left to those behind.
+func (m *Model) LimitGrowth(
+	growers []Grower, waiting []*Gang,
+) (limits map[types.NamespacedName]int32, where map[types.NamespacedName][]StepDomain) {
 	if len(growers) == 0 {
-		return nil
+		return nil, nil
 	}
 	rest := m.clone()
 	for _, g := range orderedGangs(waiting) {
 		rest.reserve(g)
 	}
-	limits := make(map[types.NamespacedName]int32, len(growers))
+	limits = make(map[types.NamespacedName]int32, len(growers))
 	line := make([]*growing, 0, len(growers))
 	for i := range growers {
 		g := &growers[i]
-		if limits[g.Job] = g.WholeSteps(g.Placed); g.Workers > 0 {
-			line = append(line, &growing{Grower: g, has: g.Placed, gain: g.gainBeside(g.Placed)})
+		if limits[g.Job] = g.WholeStepsPlaced(); g.Workers > 0 {
+			line = append(line, newGrowing(g))
+		} else if g.Domains != nil {
+			where = rest.withDomains(where, newGrowing(g))
 		}
 	}
 	slices.SortFunc(line, (*growing).comesBefore)
@@ -51,20 +69,33 @@ func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.Namespa
 		c := line[0]
 		line = line[1:]
 		part := c.share(line)
-		fits := c.WholeSteps(c.has+min(rest.largest(&c.Gang), part)) - c.has
-		if fits > 0 {
-			rest.placeWorkers(&c.Gang, fits, rest.freeView())
-			c.has += fits
+		fits := rest.grow(c, part)
+		if c.has += fits; fits > 0 {
 			limits[c.Job] = c.has
 		}
 		if fits < part || c.left() <= 0 {
+			if c.Domains != nil {
+				where = rest.withDomains(where, c)
+			}
 			continue
 		}
 		c.gain = c.gainBeside(c.has)
 		at, _ := slices.BinarySearchFunc(line, c, (*growing).comesBefore)
 		line = slices.Insert(line, at, c)
 	}
-	return limits
+	return limits, where
+}
+
+// grow gives a grower room for up to so many workers, and returns for how many: with them it has whole steps.
+func (s simulation) grow(c *growing, part int32) int32 {
+	if c.Domains != nil {
+		return s.growInDomains(c, part)
+	}
+	fits := c.WholeSteps(c.has+min(s.largest(&c.Gang), part)) - c.has
+	if fits > 0 {
+		s.placeWorkers(&c.Gang, fits, s.freeView())
+	}
+	return fits
 }
 
 // mostParts is in how many parts a grower's room is divided at most: each costs a look at all nodes.
@@ -76,6 +107,20 @@ type growing struct {
 
 	has  int32
 	gain float64
+	// may is how much surplus it may have within each of its Domains, by name.
+	may map[string]int32
+}
+
+func newGrowing(g *Grower) *growing {
+	c := &growing{Grower: g, has: g.Placed}
+	if g.Domains != nil {
+		c.has, c.may = g.WholeStepsPlaced(), map[string]int32{}
+		for name, placed := range g.Domains.Placed {
+			c.may[name] = g.WholeSteps(placed)
+		}
+	}
+	c.gain = g.gainBeside(c.has)
+	return c
 }
 
 // gainBeside is the gain of the next worker beside so much surplus.

@@ -35,7 +35,7 @@ func TestFreeRoomGoesToWhoGainsMost(t *testing.T) {
 		"more to who scales better":      {grower("a", 8, falling(0.7)), grower("b", 8, falling(0.1)), 1, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			limits := cluster([]Node{nodeOf("x", 4), nodeOf("y", 4)}).LimitGrowth([]Grower{c.a, c.b}, nil)
+			limits, _ := cluster([]Node{nodeOf("x", 4), nodeOf("y", 4)}).LimitGrowth([]Grower{c.a, c.b}, nil)
 			NewWithT(t).Expect(limits).To(Equal(map[types.NamespacedName]int32{job("a"): c.forA, job("b"): c.forB}))
 		})
 	}
@@ -50,7 +50,7 @@ func TestFreeRoomGoesToWhoGainsMost(t *testing.T) {
 		g := NewWithT(t)
 		a, b := grower("a", 8, falling(0.2)), grower("b", 8, falling(0.2))
 		a.Step, b.Step = 4, 3
-		limits := cluster([]Node{nodeOf("x", 9)}).LimitGrowth([]Grower{a, b}, nil)
+		limits, _ := cluster([]Node{nodeOf("x", 9)}).LimitGrowth([]Grower{a, b}, nil)
 		g.Expect(limits[job("a")] % 4).To(BeZero())
 		g.Expect(limits[job("b")] % 3).To(BeZero())
 		g.Expect(limits[job("a")]+limits[job("b")]).To(BeNumerically(">=", 7), "what is left is too little for a step")
@@ -76,7 +76,7 @@ func TestDividingInPartsIsNearlyTheBest(t *testing.T) {
 			for i := range room / 8 {
 				nodes = append(nodes, nodeOf(fmt.Sprintf("n%d", i), 8))
 			}
-			limits := cluster(nodes).LimitGrowth(growers, nil)
+			limits, _ := cluster(nodes).LimitGrowth(growers, nil)
 			best, sum := make([]int32, len(growers)), int32(0)
 			for ; sum < room; sum++ {
 				at := -1

@@ -28,22 +28,26 @@ func (b bottleneck) holders() []Holder {
 		return known
 	}
 	// Where some of a step hold what the gang lacks, the whole step would leave.
-	here, all := map[types.NamespacedName]int32{}, map[types.NamespacedName]int32{}
+	here, all := map[stepper]int32{}, map[stepper]int32{}
 	surplus := b.surplusFor(b.g)
 	helps := b.helpersAmong(surplus)
 	for _, p := range surplus {
 		if b.steps != nil {
-			all[p.Surplus.Job]++
+			all[p.Surplus.stepper()]++
 		}
 		if helps(p) {
-			here[p.Surplus.Job]++
+			here[p.Surplus.stepper()]++
 		}
 	}
-	var holders []Holder
-	for job, n := range here {
-		if s, inSteps := b.steps[job]; inSteps {
-			n = min(s.atLeast(n), s.atMost(all[job]))
+	byJob := map[types.NamespacedName]int32{}
+	for by, n := range here {
+		if s, inSteps := b.steps[by]; inSteps {
+			n = min(s.atLeast(n), s.atMost(all[by]))
 		}
+		byJob[by.NamespacedName] += n
+	}
+	var holders []Holder
+	for job, n := range byJob {
 		if n > 0 {
 			holders = append(holders, Holder{Job: job, Workers: n})
 		}

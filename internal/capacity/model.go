@@ -46,7 +46,7 @@ type Model struct {
 	// holding counts the pods of each job on nodes, leaving ones included.
 	holding map[types.NamespacedName]int
 	// steps are the jobs that change their size by several workers at once; nil if none does.
-	steps map[types.NamespacedName]stepping
+	steps map[stepper]stepping
 	// placed returns all surplus on nodes, leaving included; made when it is first asked for, because only promises ask.
 	placed func() map[types.UID]*Surplus
 	// departing are the bound pods whose end is known; leaving ones and surplus are not among them.

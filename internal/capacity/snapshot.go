@@ -147,6 +147,9 @@ type Surplus struct {
 	Created time.Time
 	// Step is by how many surplus workers the job changes its size: what stays is a multiple of it. 0 stands for 1.
 	Step int32
+	// Within names the node or HyperNode in which the whole step is; empty for a step whose workers may be anywhere. What stays
+	// there is a multiple of Step.
+	Within string
 	// queue of the pod; New sets it.
 	queue string
 }

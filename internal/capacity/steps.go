@@ -15,8 +15,19 @@ import (
 //
 // Each job then gives the least that it can beside the others. TestWholeStepsLeave holds that to all subsets. The sum over
 // several jobs is not always the smallest: that would be a choice among all combinations of their steps.
+//
+// Of a job whose steps are each within one node or HyperNode, what is within one of these counts by itself, like a job.
 
-// stepping is the surplus of a job that changes its size by several workers at once.
+// stepper is who gives whole steps: a job, or what it has within one node or HyperNode.
+type stepper struct {
+	types.NamespacedName
+
+	within string
+}
+
+func (s *Surplus) stepper() stepper { return stepper{s.Job, s.Within} }
+
+// stepping is the surplus of a stepper of a job that changes its size by several workers at once.
 type stepping struct {
 	step int32
 	// staying is how many surplus workers are not leaving. Those on nodes that are not ready are about to be lost, and do not count.
@@ -29,9 +40,9 @@ func (m *Model) countStep(s *Surplus) {
 		return
 	}
 	if m.steps == nil {
-		m.steps = map[types.NamespacedName]stepping{}
+		m.steps = map[stepper]stepping{}
 	}
-	m.steps[s.Job] = stepping{step: s.Step, staying: m.steps[s.Job].staying + 1}
+	m.steps[s.stepper()] = stepping{step: s.Step, staying: m.steps[s.stepper()].staying + 1}
 }
 
 // atLeast is the least number of workers, n or more, after whose leaving whole steps stay.
@@ -54,16 +65,16 @@ func (s stepping) atMost(n int32) int32 {
 }
 
 // unclaimedSteps are the steps without surplus that leaves for some gang already.
-func (m *Model) unclaimedSteps() map[types.NamespacedName]stepping {
+func (m *Model) unclaimedSteps() map[stepper]stepping {
 	if len(m.steps) == 0 || len(m.claimed) == 0 {
 		return m.steps
 	}
 	left := maps.Clone(m.steps)
 	for i := range m.nodes {
 		for _, p := range m.surplus[i] {
-			if s, stepped := left[p.Surplus.Job]; stepped && m.claimed[p.Surplus.UID] {
+			if s, stepped := left[p.Surplus.stepper()]; stepped && m.claimed[p.Surplus.UID] {
 				s.staying--
-				left[p.Surplus.Job] = s
+				left[p.Surplus.stepper()] = s
 			}
 		}
 	}
@@ -71,21 +82,22 @@ func (m *Model) unclaimedSteps() map[types.NamespacedName]stepping {
 }
 
 // trimToSteps drops surplus that no gang can have, because the rest of its step must stay. The pods are in the order of victims,
-// and the last of each job are dropped.
-func trimToSteps(pods []*Pod, steps map[types.NamespacedName]stepping) []*Pod {
+// and the last of each stepper are dropped.
+func trimToSteps(pods []*Pod, steps map[stepper]stepping) []*Pod {
 	if len(steps) == 0 {
 		return pods
 	}
-	most := map[types.NamespacedName]int32{}
+	most := map[stepper]int32{}
 	for _, p := range pods {
-		most[p.Surplus.Job]++
+		most[p.Surplus.stepper()]++
 	}
-	for job, n := range most {
-		most[job] = steps[job].atMost(n)
+	for by, n := range most {
+		most[by] = steps[by].atMost(n)
 	}
 	return slices.DeleteFunc(pods, func(p *Pod) bool {
-		most[p.Surplus.Job]--
-		return most[p.Surplus.Job] < 0
+		by := p.Surplus.stepper()
+		most[by]--
+		return most[by] < 0
 	})
 }
 
@@ -106,25 +118,25 @@ func (s selection) fewest() []*Pod {
 	return chosen
 }
 
-// mostWithout is without how many jobs a choice of steps is tried again.
+// mostWithout is without how many steppers a choice of steps is tried again.
 const mostWithout = 8
 
-// wholeSteps are few pods of surplus that make room for the gang and leave whole steps of each job.
+// wholeSteps are few pods of surplus that make room for the gang and leave whole steps of each stepper.
 func (s selection) wholeSteps() []*Pod {
 	fewest := s.fewest()
-	if !slices.ContainsFunc(fewest, func(p *Pod) bool { return s.unclaimed[p.Surplus.Job].step > 1 }) {
+	if !slices.ContainsFunc(fewest, func(p *Pod) bool { return s.unclaimed[p.Surplus.stepper()].step > 1 }) {
 		return fewest
 	}
 	chosen := s.completeSteps(fewest)
-	// What serves as single workers may be dear as whole steps, so the choice is tried without each of its jobs.
-	jobs := jobsOf(chosen)
-	if len(jobs) > mostWithout {
+	// What serves as single workers may be dear as whole steps, so the choice is tried without each of its steppers.
+	all := steppersOf(chosen)
+	if len(all) > mostWithout {
 		return chosen
 	}
 	rank := s.rank
-	for _, job := range jobs {
+	for _, by := range all {
 		without := s.among(maps.Clone(rank))
-		maps.DeleteFunc(without.rank, func(p *Pod, _ int64) bool { return p.Surplus.Job == job })
+		maps.DeleteFunc(without.rank, func(p *Pod, _ int64) bool { return p.Surplus.stepper() == by })
 		other := without.completeSteps(without.fewest())
 		if len(other) > 0 && len(other) < len(chosen) {
 			chosen, rank = other, without.rank
@@ -139,18 +151,19 @@ func (s selection) completeSteps(fewest []*Pod) []*Pod {
 	after := s.clone()
 	rest := s.in(after, s.g).among(maps.Clone(s.rank))
 	for next := fewest; len(next) > 0; next = rest.fewest() {
-		// All that are whole steps already, or else one job with the rest of its step: that may be what the gang would take of others.
+		// All that are whole steps already, or else one stepper with the rest of its step: that may be what the gang would take of
+		// others.
 		var more []*Pod
-		for _, job := range jobsOf(next) {
-			own, have := ofJob(next, job), len(ofJob(chosen, job))
-			if n := int(s.unclaimed[job].atLeast(int32(have + len(own)))); n == have+len(own) {
+		for _, by := range steppersOf(next) {
+			own, have := by.among(next), len(by.among(chosen))
+			if n := int(s.unclaimed[by].atLeast(int32(have + len(own)))); n == have+len(own) {
 				more = append(more, own...)
 			}
 		}
-		if job := next[0].Surplus.Job; len(more) == 0 {
-			have := len(ofJob(chosen, job))
-			more = ofJob(next, job)
-			n := int(s.unclaimed[job].atLeast(int32(have + len(more))))
+		if by := next[0].Surplus.stepper(); len(more) == 0 {
+			have := len(by.among(chosen))
+			more = by.among(next)
+			n := int(s.unclaimed[by].atLeast(int32(have + len(more))))
 			more = completeStep(more, slices.Collect(maps.Keys(rest.rank)), n-have)
 		}
 		chosen = append(chosen, more...)
@@ -165,29 +178,29 @@ func (s selection) completeSteps(fewest []*Pod) []*Pod {
 	return s.spareSteps(chosen)
 }
 
-// jobsOf are the jobs of pods, each once, in the order of its first pod.
-func jobsOf(pods []*Pod) []types.NamespacedName {
-	var all []types.NamespacedName
+// steppersOf are the steppers of pods, each once, in the order of the first pod of each.
+func steppersOf(pods []*Pod) []stepper {
+	var all []stepper
 	for _, p := range pods {
-		if !slices.Contains(all, p.Surplus.Job) {
-			all = append(all, p.Surplus.Job)
+		if !slices.Contains(all, p.Surplus.stepper()) {
+			all = append(all, p.Surplus.stepper())
 		}
 	}
 	return all
 }
 
-// spareSteps drops steps without which the gang fits as well, of the jobs that come last in the order of victims first.
+// spareSteps drops steps without which the gang fits as well, of the steppers that come last in the order of victims first.
 func (s selection) spareSteps(chosen []*Pod) []*Pod {
 	slices.SortFunc(chosen, comparePods)
-	judged := map[types.NamespacedName]bool{}
+	judged := map[stepper]bool{}
 	for _, last := range slices.Backward(slices.Clone(chosen)) {
-		job := last.Surplus.Job
-		if judged[job] {
+		by := last.Surplus.stepper()
+		if judged[by] {
 			continue
 		}
-		judged[job] = true
-		own := ofJob(chosen, job)
-		others := slices.DeleteFunc(slices.Clone(chosen), func(p *Pod) bool { return p.Surplus.Job == job })
+		judged[by] = true
+		own := by.among(chosen)
+		others := slices.DeleteFunc(slices.Clone(chosen), func(p *Pod) bool { return p.Surplus.stepper() == by })
 		after := s.clone()
 		after.removeSurplus(others)
 		var needed []*Pod
@@ -197,7 +210,7 @@ func (s selection) spareSteps(chosen []*Pod) []*Pod {
 				continue // Without a choice that is known to do, all of them leave.
 			}
 		}
-		if n := s.unclaimed[job].atLeast(int32(len(needed))); int(n) < len(own) {
+		if n := s.unclaimed[by].atLeast(int32(len(needed))); int(n) < len(own) {
 			chosen = slices.Concat(others, completeStep(needed, own, int(n)))
 		}
 	}
@@ -205,12 +218,12 @@ func (s selection) spareSteps(chosen []*Pod) []*Pod {
 	return chosen
 }
 
-// completeStep adds surplus of the same job to some of its pods, in the order of victims, until they are n.
+// completeStep adds surplus of the same stepper to some of its pods, in the order of victims, until they are n.
 func completeStep(some, of []*Pod, n int) []*Pod {
 	if len(some) == 0 {
 		return nil
 	}
-	of = ofJob(of, some[0].Surplus.Job)
+	of = some[0].Surplus.stepper().among(of)
 	slices.SortFunc(of, comparePods)
 	some = slices.Clone(some)
 	for _, p := range of {
@@ -221,8 +234,9 @@ func completeStep(some, of []*Pod, n int) []*Pod {
 	return some
 }
 
-func ofJob(pods []*Pod, job types.NamespacedName) []*Pod {
-	return slices.DeleteFunc(slices.Clone(pods), func(p *Pod) bool { return p.Surplus.Job != job })
+// among are those of the pods that are the stepper's.
+func (s stepper) among(pods []*Pod) []*Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p *Pod) bool { return p.Surplus.stepper() != s })
 }
 
 // rankOf ranks pods that are in the order of victims.

@@ -51,6 +51,28 @@ func TestTheRestOfAStepLeavesToo(t *testing.T) {
 	}
 }
 
+func TestAStepOnOneNodeLeavesAsAWhole(t *testing.T) {
+	pods := func(within bool) (all []Pod) {
+		for i, node := range []string{"a", "b", "a", "b"} {
+			p := inSteps(2, surplus(node, "x", int32(2+i), 1))
+			if within {
+				p.Surplus.Within = node
+			}
+			all = append(all, p)
+		}
+		return all
+	}
+	nodes := []Node{nodeOf("a", 2), nodeOf("b", 2)}
+	g := NewWithT(t)
+	g.Expect(uids(cluster(nodes, pods(false)...).FindVictims(gangOf(1, 1), anybody))).To(Equal([]string{"x-5", "x-4"}))
+	g.Expect(uids(cluster(nodes, pods(true)...).FindVictims(gangOf(1, 1), anybody))).To(Equal([]string{"x-5", "x-3"}), "of node b")
+	g.Expect(uids(cluster(nodes, pods(true)...).FindVictims(gangOf(1, 2), anybody))).To(Equal([]string{"x-5", "x-3"}))
+	g.Expect(cluster(nodes, pods(true)...).FindVictims(gangOf(3, 1), anybody)).To(HaveLen(4))
+	ask := named("first", 1, time.Hour)
+	verdicts, _, _ := cluster(nodes, pods(true)...).Judge(docket(ask), born)
+	g.Expect(verdicts[ask.Job].Holders).To(Equal([]Holder{{types.NamespacedName{Name: "x"}, 4}}), "either node would do")
+}
+
 func TestStepsAreTakenWhereTheyServeMost(t *testing.T) {
 	g := NewWithT(t)
 	// One place on each of four nodes: single workers of four jobs would do, and four steps would leave for them.
@@ -165,7 +187,7 @@ func TestWholeStepsLeaveForAMasterOfAnotherShape(t *testing.T) {
 }
 
 // TestWholeStepsLeave compares with the subsets of the surplus, in random clusters. After the victims have left, the gang fits,
-// each job has whole steps, and no job could give fewer steps. Victims are found wherever some whole steps would do.
+// each stepper has whole steps, and none could give fewer steps. Victims are found wherever some whole steps would do.
 func TestWholeStepsLeave(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	decided, inSteps, more, least := 0, 0, 0, 0
@@ -184,7 +206,7 @@ func TestWholeStepsLeave(t *testing.T) {
 			t.Fatalf("seed %d, cluster %d: %v leave: whole steps %t, fits %t: %+v", seed, n, uids(victims), s.whole(chosen),
 				s.fits(chosen), s)
 		}
-		for _, own := range s.jobs {
+		for _, own := range s.steppers {
 			for part := chosen & own; part != 0; {
 				part = (part - 1) & chosen & own
 				if fewer := chosen&^own | part; s.whole(fewer) && s.fits(fewer) {
@@ -211,18 +233,20 @@ type stepped struct {
 	nodes []Node
 	pods  []Pod
 	ask   *Gang
-	// bit of each surplus pod, and the set of each job that it may be asked for.
-	bit  map[types.UID]int
-	jobs map[types.NamespacedName]int
-	// step of each job, and how many workers of it there are.
-	step, all map[types.NamespacedName]int
+	// bit of each surplus pod, and the set of each stepper that it may be asked for.
+	bit      map[types.UID]int
+	steppers map[stepper]int
+	// step of each job, and whether each of its steps is on one node. all is how many workers a stepper has.
+	step   map[types.NamespacedName]int
+	within map[types.NamespacedName]bool
+	all    map[stepper]int
 	// kept is true if some surplus must stay.
 	kept bool
 }
 
 func randomSteps(random *rand.Rand, surplusPods int) *stepped {
-	s := &stepped{bit: map[types.UID]int{}, jobs: map[types.NamespacedName]int{}, step: map[types.NamespacedName]int{},
-		all: map[types.NamespacedName]int{}, ask: gangOf(1+random.Int32N(5), 1+random.Int64N(3))}
+	s := &stepped{bit: map[types.UID]int{}, steppers: map[stepper]int{}, step: map[types.NamespacedName]int{},
+		within: map[types.NamespacedName]bool{}, all: map[stepper]int{}, ask: gangOf(1+random.Int32N(5), 1+random.Int64N(3))}
 	s.nodes, s.pods = randomCluster(random, surplusPods)
 	each := map[string]int64{}
 	for i := range s.pods {
@@ -232,18 +256,22 @@ func randomSteps(random *rand.Rand, surplusPods int) *stepped {
 		}
 		if s.step[v.Job] == 0 { // All surplus of a job is alike.
 			s.step[v.Job], each[v.Job.Name] = 1+random.IntN(4), s.pods[i].Requests[gpu]
+			s.within[v.Job] = random.IntN(3) == 0
 		}
 		if each[v.Job.Name] < s.pods[i].Requests[gpu] {
 			s.pods[i].Requests = Amounts{gpu: each[v.Job.Name]}
 		}
 		v.Step, v.Tier, v.WorkAtStake = int32(s.step[v.Job]), 1000, int64(v.Job.Name[1])
-		s.all[v.Job]++
+		if s.within[v.Job] {
+			v.Within = s.pods[i].Node
+		}
+		s.all[v.stepper()]++
 		if s.pods[i].Kept = random.IntN(12) == 0; s.pods[i].Kept {
 			s.kept = true
 			continue
 		}
 		s.bit[v.UID] = len(s.bit)
-		s.jobs[v.Job] |= 1 << s.bit[v.UID]
+		s.steppers[v.stepper()] |= 1 << s.bit[v.UID]
 	}
 	return s
 }
@@ -256,10 +284,10 @@ func (s *stepped) set(victims []Surplus) (set int) {
 	return set
 }
 
-// whole is true if whole steps stay of each job of the set.
+// whole is true if whole steps stay of each stepper of the set.
 func (s *stepped) whole(set int) bool {
-	for job, own := range s.jobs {
-		if n := bits.OnesCount(uint(set & own)); n > 0 && (s.all[job]-n)%s.step[job] != 0 {
+	for by, own := range s.steppers {
+		if n := bits.OnesCount(uint(set & own)); n > 0 && (s.all[by]-n)%s.step[by.NamespacedName] != 0 {
 			return false
 		}
 	}

@@ -71,7 +71,7 @@ type selection struct {
 	demand
 	rank map[*Pod]int64
 	// unclaimed are the steps without surplus that leaves for some gang already.
-	unclaimed map[types.NamespacedName]stepping
+	unclaimed map[stepper]stepping
 }
 
 func (m *Model) selectionFor(g *Gang, rank map[*Pod]int64) selection {
@@ -193,7 +193,7 @@ func (m *Model) rankSurplus(g *Gang, yields func(types.NamespacedName) bool) map
 }
 
 // takeableSurplus is the surplus that the gang may take, of jobs for which leaves returns true, in the order of victims. From
-// another queue it takes only what that queue has beyond its share, like Volcano's reclaim, and of each job only whole steps.
+// another queue it takes only what that queue has beyond its share, like Volcano's reclaim, and only whole steps.
 func (m *Model) takeableSurplus(g *Gang, leaves func(types.NamespacedName) bool) []*Pod {
 	over, all := map[string]Amounts{}, slices.DeleteFunc(m.surplusFor(g), func(p *Pod) bool { return !leaves(p.Surplus.Job) })
 	all = slices.DeleteFunc(all, func(p *Pod) bool { return p.Queue != g.Queue && !m.keepsShare(over, g, p) })

@@ -130,7 +130,7 @@ func (w *simulator) createWorkers(d *Decision) bool {
 			w.o.Workers = append(w.o.Workers, podstate.Worker{
 				Index: i, UID: w.uid("pod"), Attempt: d.Blueprint.Attempt.ID(), Phase: corev1.PodPending,
 				Avoids: podstate.AvoidedBy(trainingpod.WorkerSpec(d.Blueprint.Job, nil, "", i)),
-				Marks:  d.Blueprint.MarksByIndex()(i, podstate.Marks{}),
+				Marks:  d.Blueprint.MarksByIndex()(i, podstate.Marks{}), StepDomain: d.Blueprint.StepDomains[i].Name,
 			})
 		}) {
 			return false

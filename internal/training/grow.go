@@ -46,10 +46,18 @@ func (g *grower) returnEvicted() {
 // createSurplus creates missing surplus, lowest index first, until the job has this many.
 func (g *grower) createSurplus(target int32) {
 	have := g.surplus()
+	within := g.newWithin()
 	for i, missing := g.Minimum, target-have.placed-have.waiting; i < g.Maximum && missing > 0; i++ {
+		domain, found := within.next()
+		if !found {
+			return
+		}
 		if before := len(g.d.CreateWorkers); !g.IsEvicted(i) {
 			g.createMissing(i, i+1)
-			missing -= int32(len(g.d.CreateWorkers) - before)
+			if len(g.d.CreateWorkers) > before {
+				missing--
+				within.take(i, domain)
+			}
 		}
 	}
 }
@@ -169,17 +177,28 @@ func (g *grower) leaveRemainder() {
 	if step <= 1 || g.Growth().StepLeft() > 0 {
 		return // More of the present step may still come.
 	}
+	if g.Spec.Elasticity.StepWithin != nil {
+		g.leaveRemainders(step)
+		return
+	}
 	stay := g.placedSurplus()
-	for excess := (int32(len(stay)) + g.countReturning()) % step; excess > 0 && len(stay) > 0; excess-- {
-		w := stay[len(stay)-1] // The highest index.
+	g.leave(stay, (int32(len(stay))+g.countReturning())%step)
+}
+
+// leave has so many of the workers leave, the highest index first. It reports whether all of them do: worker 0 saves a checkpoint
+// before.
+func (g *grower) leave(stay []*podstate.Worker, excess int32) (done bool) {
+	for ; excess > 0 && len(stay) > 0; excess-- {
+		w := stay[len(stay)-1]
 		if w.IsRunning() {
 			if ready := g.ensureCheckpoint(forShrink); !ready {
-				return
+				return false
 			}
 		}
 		g.books.ReleaseRemainder(w)
 		stay = stay[:len(stay)-1]
 	}
+	return true
 }
 
 // placedSurplus lists the surplus workers that have a node and stay, by rising index.

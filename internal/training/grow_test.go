@@ -6,12 +6,14 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // growing has a job of 2..8 whose core has run for long, of a mode, with a cooldown of 30 s, and room for so much surplus.
@@ -145,6 +147,71 @@ func TestAPartOfAStepDoesNotStay(t *testing.T) {
 			g.Expect(w.indices()).To(Equal([]int32{0, 1}), "two of four train nothing, and two wait in vain")
 		})
 	}
+}
+
+// onNodes has each step of the job be on one node, of which some have room.
+func onNodes(w *simulator, step int32, rooms ...trainingpod.StepDomain) {
+	e := &w.o.Job.Spec.Elasticity
+	e.Step, e.StepWithin = step, &v1beta1.StepWithin{Level: v1beta1.StepOnNode}
+	w.o.StepDomains, w.o.Verdict.SurplusLimit = rooms, 0
+	for i := range rooms {
+		rooms[i].Hosts = []string{rooms[i].Name}
+		w.o.Verdict.SurplusLimit += rooms[i].Workers
+	}
+}
+
+// nodesOf are the nodes of surplus that has not ended, by index.
+func nodesOf(w *simulator) map[int32]string {
+	all := map[int32]string{}
+	for i := range w.o.Workers {
+		if p := &w.o.Workers[i]; p.Index >= 2 && !p.HasEnded() {
+			all[p.Index] = p.StepDomain
+		}
+	}
+	return all
+}
+
+func TestStepsComeAndLeaveNodeByNode(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 0)
+	onNodes(w, 2, trainingpod.StepDomain{Name: "a", Workers: 2}, trainingpod.StepDomain{Name: "b", Workers: 4})
+	w.step().run().settle()
+	both := map[int32]string{2: "a", 3: "a", 4: "b", 5: "b", 6: "b", 7: "b"}
+	g.Expect(nodesOf(w)).To(Equal(both))
+	w.evict(2, 5).settle()
+	left := map[int32]string{4: "b", 6: "b"}
+	g.Expect(nodesOf(w)).To(Equal(left), "each step that lacks a worker leaves as a whole")
+	g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{2, 3, 5, 7}))
+	w.pass(time.Minute).settle().run().settle()
+	g.Expect(nodesOf(w)).To(Equal(both))
+}
+
+func TestAFailedWorkerIsReplacedInItsStep(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 0)
+	onNodes(w, 2, trainingpod.StepDomain{Name: "a", Workers: 2}, trainingpod.StepDomain{Name: "b", Workers: 2})
+	w.step().run().settle()
+	g.Expect(nodesOf(w)).To(Equal(map[int32]string{2: "a", 3: "a", 4: "b", 5: "b"}))
+	w.end(corev1.PodFailed, 3).settle().pass(time.Minute).settle()
+	g.Expect(nodesOf(w)).To(Equal(map[int32]string{2: "a", 6: "a", 4: "b", 5: "b"}))
+}
+
+func TestStepsWaitWhereTheModelDoesNotJudge(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1beta1.GrowthOnlyIfPays, 0)
+	onNodes(w, 2)
+	w.o.Verdict.Unjudged = true
+	w.settle()
+	g.Expect(w.indices()).To(HaveLen(2), "no node is known to have room for a step")
+	said := func() string {
+		return meta.FindStatusCondition(w.status().Conditions, v1beta1.ConditionFullSize).Message
+	}
+	g.Expect(said()).To(Equal("2 of 8 workers ready. It cannot grow: the operator cannot tell which has room for 2 workers on one " +
+		"node (elasticity.stepWithin), because they ask for something that its model of capacity does not cover."))
+	w.o.Verdict.Unjudged = false
+	w.o.Job.Spec.Elasticity.StepWithin = &v1beta1.StepWithin{Level: v1beta1.StepInHyperNode, Tier: ptr.To[int32](1)}
+	w.settle()
+	g.Expect(said()).To(ContainSubstring("sees room for 2 workers in one HyperNode of tier 1 (elasticity.stepWithin)."))
 }
 
 func TestWorkersThatLeftForGoodAreNotMissing(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // chance decides what happens: random numbers, or the bytes of a fuzzer.
@@ -69,6 +70,9 @@ func somePolicies(w *simulator, c chance) {
 	spec.Elasticity.Growth.Mode = pick(c, v1beta1.GrowthAlways, v1beta1.GrowthOnlyIfPays, v1beta1.GrowthOnlyIfFits)
 	if oneIn(c, 3) {
 		spec.Elasticity.Step = min(pick[int32](c, 2, 3), max(1, spec.MaxReplicas-spec.MinReplicas))
+		if spec.Elasticity.Step > 1 && oneIn(c, 2) {
+			spec.Elasticity.StepWithin = &v1beta1.StepWithin{Level: v1beta1.StepOnNode}
+		}
 	}
 	spec.Checkpoint.GraceSeconds = ptr.To(pick[int32](c, 0, 0, 30, 300))
 	if oneIn(c, 4) {
@@ -195,6 +199,14 @@ func someVerdict(w *simulator, c chance) capacity.Verdict {
 	}
 	v.SurplusLimit, v.Model = int32N(c, 10), pick(c, "", "A100", "H100", "L40")
 	v.RoomSince = pick(c, time.Time{}, w.now, w.now.Add(-time.Hour))
+	w.o.StepDomains = nil
+	for _, name := range []string{"a", "b", ""} {
+		if step := w.o.Job.Spec.Elasticity.Step; oneIn(c, 2) {
+			w.o.StepDomains = append(w.o.StepDomains, trainingpod.StepDomain{
+				Name: name, Hosts: []string{"host"}, Workers: step * int32N(c, 3),
+			})
+		}
+	}
 	return v
 }
 

@@ -51,6 +51,7 @@ var laws = []struct {
 	{"surplus is created once the core runs", (*planned).coreComesFirst},
 	{"surplus that gave way waits for the cooldown", (*planned).coolsDown},
 	{"no more surplus is created than fits", (*planned).createsWhatFits},
+	{"surplus is created within what has room for its step", (*planned).createsWithin},
 	{"no checkpoint of before a request answers it", (*planned).asksAnew},
 	{"marks are put back on pods of the attempt alone, and not before their time", (*planned).restoresItsOwn},
 	{"a checkpoint is asked for only while a worker that runs is to leave", (*planned).asksForALeave},
@@ -340,6 +341,28 @@ func (m *planned) createsWhatFits() bool {
 		}
 	}
 	return surplus <= m.o.Verdict.SurplusLimit
+}
+
+func (m *planned) createsWithin() bool {
+	if m.o.Job.Spec.Elasticity.StepWithin == nil {
+		return len(m.d.Blueprint.StepDomains) == 0
+	}
+	have := map[string]int32{}
+	for i := range m.o.Workers {
+		if p := &m.o.Workers[i]; m.current(p) && p.Index >= m.was.Attempt.MinReplicas && !p.Terminating && !p.HasEnded() {
+			have[p.StepDomain]++
+		}
+	}
+	for _, i := range m.d.CreateWorkers {
+		if i < m.was.Attempt.MinReplicas {
+			continue
+		}
+		within, known := m.d.Blueprint.StepDomains[i]
+		if have[within.Name]++; !known || have[within.Name] > within.Workers {
+			return false
+		}
+	}
+	return true
 }
 
 func (m *planned) countersRise() bool {

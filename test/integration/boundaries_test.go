@@ -56,9 +56,10 @@ const acceleratorModel = "H100"
 
 // siblings is what a field, or one value of it, needs beside it.
 var siblings = map[string]map[string]any{
-	"framework.ssh":              {"type": "Custom"},
-	"networkTopology.mode=Hard":  {"highestTierAllowed": 1},
-	"networkTopology.mode=<nil>": {"highestTierAllowed": 1}, // Hard is the default.
+	"framework.ssh":                         {"type": "Custom"},
+	"elasticity.stepWithin.level=HyperNode": {"tier": 1},
+	"networkTopology.mode=Hard":             {"highestTierAllowed": 1},
+	"networkTopology.mode=<nil>":            {"highestTierAllowed": 1}, // Hard is the default.
 }
 
 // chosen are values of fields for which the schema has no bounds, because Kubernetes defines them, and of some fields of the

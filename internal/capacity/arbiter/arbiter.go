@@ -357,7 +357,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 			claiming = append(claiming, g)
 		}
 		advice, act := a.repack(in, model, claiming, now)
-		a.judgeGrowers(model, in.growers, model.LimitGrowth(in.growers, claiming), jobs, now)
+		a.judgeGrowers(model, in.growers, claiming, jobs, now)
 		for _, review := range reviews {
 			review.FollowAdvice(advice, act)
 			judged, standing, next := review.Decide()
@@ -380,7 +380,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 		a.setPieces(pieces{})
 		for i := range in.growers {
 			g := &in.growers[i] // It has all that it wants.
-			jobs[g.Job] = capacity.Verdict{SurplusLimit: g.WholeSteps(g.Placed), Unjudged: !g.IsJudged()}
+			jobs[g.Job] = capacity.Verdict{SurplusLimit: g.WholeStepsPlaced(), Unjudged: !g.IsJudged()}
 		}
 	}
 	// In a queue in which no gang waits now, ended claims keep counting: a gang that comes back must not escape its pause.

@@ -348,7 +348,7 @@ func (c *collector) surplusOf(p *knownPod, job *v1beta1.ElasticTrainingJob) *cap
 	}
 	return &capacity.Surplus{
 		Job: p.owner.NamespacedName, UID: p.pod.UID, Index: p.index, Tier: c.tierOf(job).Priority, Created: job.CreationTimestamp.Time,
-		Asked: c.told[p.pod.UID], Step: job.Spec.Elasticity.Step,
+		Asked: c.told[p.pod.UID], Step: job.Spec.Elasticity.Step, Within: stepWithin(p, job),
 	}
 }
 

@@ -15,14 +15,17 @@ import (
 // judgeGrowers writes into verdicts how far jobs may grow, and since when they could. After a restart of the operator they wait
 // anew.
 func (a *Arbiter) judgeGrowers(
-	model *capacity.Model, growers []capacity.Grower, limits map[types.NamespacedName]int32, jobs verdicts, now time.Time,
+	model *capacity.Model, growers []capacity.Grower, claiming []*capacity.Gang, jobs verdicts, now time.Time,
 ) {
+	limits, within := model.LimitGrowth(growers, claiming)
 	rooms := make(map[types.NamespacedName]growth.Room, len(growers))
 	for i := range growers {
 		g := &growers[i]
 		room := a.rooms[g.Job].Follow(limits[g.Job]-g.Placed, g.Placed, now)
 		rooms[g.Job] = room
-		jobs[g.Job] = capacity.Verdict{SurplusLimit: limits[g.Job], Unjudged: !g.IsJudgedBy(model), RoomSince: room.Since}
+		jobs[g.Job] = capacity.Verdict{
+			SurplusLimit: limits[g.Job], StepDomains: within[g.Job], Unjudged: !g.IsJudgedBy(model), RoomSince: room.Since,
+		}
 	}
 	a.rooms = rooms
 }
@@ -56,7 +59,31 @@ func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1bet
 	ask.Shape = c.shapeOf(job, st.Attempt.Model, trainingpod.Ordinary)
 	curve := growth.CurveOf(&job.Spec, st)
 	c.in.growers = append(c.in.growers, capacity.Grower{
-		Gang: *ask, Placed: placed, Step: job.Spec.Elasticity.Step,
+		Gang: *ask, Placed: placed, Step: job.Spec.Elasticity.Step, Domains: c.stepDomainsOf(key, job),
 		Gain: func(surplus int32) float64 { return curve.GainAt(st.Attempt.MinReplicas + surplus) },
 	})
+}
+
+// stepDomainsOf counts the surplus with a node by the node or HyperNode that its step is within; nil for a job whose steps may be
+// anywhere.
+func (c *collector) stepDomainsOf(key types.NamespacedName, job *v1beta1.ElasticTrainingJob) *capacity.StepDomains {
+	within := job.Spec.Elasticity.StepWithin
+	if within == nil {
+		return nil
+	}
+	domains := &capacity.StepDomains{Tier: within.DomainTier(), Placed: map[string]int32{}}
+	for _, p := range c.rollOf(types.NamespacedName{Namespace: key.Namespace, Name: gang.SurplusName(key.Name)}).pods {
+		if p.standing == standsBound {
+			domains.Placed[stepWithin(p, job)]++
+		}
+	}
+	return domains
+}
+
+// stepWithin is the node or HyperNode that the step of a surplus worker is within; empty where it need not be within one.
+func stepWithin(p *knownPod, job *v1beta1.ElasticTrainingJob) string {
+	if job.Spec.Elasticity.StepWithin == nil {
+		return ""
+	}
+	return p.pod.Annotations[v1beta1.AnnotationStepDomain]
 }

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
@@ -61,6 +62,35 @@ func TestWhoIsToldHowFarItMayGrow(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestStepsOnOneNodeAreToldWhereTheyMayBe(t *testing.T) {
+	// verdict is that of a job of steps of 3, some of whose surplus is on the node.
+	verdict := func(g *WithT, bound int32, others func(s *fixture)) capacity.Verdict {
+		s := newFixture(t)
+		job := s.job("ctr", 8, bound)
+		job.Spec.Elasticity.Growth.Mode, job.Spec.Elasticity.Step = v1beta1.GrowthOnlyIfFits, 3
+		job.Spec.Elasticity.StepWithin = &v1beta1.StepWithin{Level: v1beta1.StepOnNode}
+		for i, p := range s.ofJob("ctr")[2:] {
+			p.Annotations[v1beta1.AnnotationStepDomain] = []string{"n", "gone"}[i/3]
+		}
+		others(s)
+		a := s.arbiter()
+		_, err := a.evaluate(t.Context(), now)
+		g.Expect(err).NotTo(HaveOccurred())
+		return a.VerdictFor(key("ctr"))
+	}
+	t.Run("where there is room", func(t *testing.T) {
+		g := NewWithT(t)
+		grows := verdict(g, 5, func(*fixture) {})
+		g.Expect(grows.StepDomains).To(Equal([]capacity.StepDomain{{Name: "n", Nodes: []string{"n"}, Workers: 6}}))
+		g.Expect(grows.SurplusLimit).To(Equal(int32(6)))
+	})
+	t.Run("which leave as a whole", func(t *testing.T) {
+		g := NewWithT(t)
+		leaves := verdict(g, 8, func(s *fixture) { waitingSince(s.job("ranker", 4, 0), now.Add(-time.Hour)) })
+		g.Expect(leaves.GiveUp).To(ConsistOf(types.UID("ctr-worker-7"), types.UID("ctr-worker-6"), types.UID("ctr-worker-5")))
+	})
 }
 
 func TestRoomIsFollowedFromEvaluationToEvaluation(t *testing.T) {

@@ -133,7 +133,8 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 	}
 	keepLabels(stripped, pod, userLabel)
 	stripped.Annotations = keptOf(pod.Annotations, append([]string{
-		groupNameKey, v1beta1.AnnotationOwner, v1beta1.AnnotationProgress, v1beta1.AnnotationCheckpointRequested,
+		groupNameKey, v1beta1.AnnotationOwner, v1beta1.AnnotationStepDomain, v1beta1.AnnotationProgress,
+		v1beta1.AnnotationCheckpointRequested,
 		v1beta1.AnnotationCheckpointDone, userLabel,
 	}, ofPlaces...), longestAnnotation)
 	stripped.Spec.HostNetwork = pod.Spec.HostNetwork

@@ -56,6 +56,8 @@ type Worker struct {
 	FinishedAt metav1.Time
 	// Waiting is why a container does not start: its reason, and what the kubelet says of it.
 	Waiting, WaitingMessage string
+	// StepDomain is the node or HyperNode that the worker's step is within; empty for none.
+	StepDomain string
 	// Marks are the labels and annotations by which the pod is known; zero for a pod of a merge.
 	Marks Marks
 	// Progress is what the training reported in annotation tideline.io/progress.
@@ -117,6 +119,7 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 	for _, gate := range pod.Spec.SchedulingGates {
 		w.Gates = append(w.Gates, gate.Name)
 	}
+	w.StepDomain = pod.Annotations[v1beta1.AnnotationStepDomain]
 	w.Progress = numberIn(pod, v1beta1.AnnotationProgress)
 	w.CheckpointRequested = numberIn(pod, v1beta1.AnnotationCheckpointRequested)
 	w.CheckpointDone = CheckpointDone(pod)

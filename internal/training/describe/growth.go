@@ -95,12 +95,29 @@ func (d *description) whyNotLarger() (reason, message string) {
 			". Cannot grow: the limits of profile %s allow it %s beyond its core now. It grows by itself once they allow more.",
 			d.Profile.Name, CountWorkers(most))
 	}
+	if d.Full && d.Spec.Elasticity.StepWithin != nil {
+		return v1beta1.ReasonWaitingForRoom, ". " + d.sayRoomWithin()
+	}
 	if d.Full && d.Growth().FollowsRoom() {
 		return v1beta1.ReasonWaitingForRoom, fmt.Sprintf(
 			". More are created when the operator sees room for them (elasticity.growth.mode %s).",
 			d.Spec.Elasticity.Growth.Mode)
 	}
 	return v1beta1.ReasonGrowing, starting
+}
+
+// sayRoomWithin says for which room a job waits whose steps are each within one node or HyperNode.
+func (d *description) sayRoomWithin() string {
+	e := &d.Spec.Elasticity
+	in := "on one node"
+	if tier := e.StepWithin.DomainTier(); tier > 0 {
+		in = fmt.Sprintf("in one HyperNode of tier %d", tier)
+	}
+	if d.Verdict.Unjudged {
+		return fmt.Sprintf("It cannot grow: the operator cannot tell which has room for %s %s (elasticity.stepWithin), because they "+
+			"ask for something that its model of capacity does not cover.", CountWorkers(e.Step), in)
+	}
+	return fmt.Sprintf("More are created when the operator sees room for %s %s (elasticity.stepWithin).", CountWorkers(e.Step), in)
 }
 
 // gainsTooLittle is true for a job that could be larger, and has all the surplus that gains enough.

@@ -14,6 +14,15 @@ type Near struct {
 	Hosts []string
 }
 
+// StepDomain is a node or HyperNode that has room for whole steps of a job.
+type StepDomain struct {
+	Name string
+	// Hosts are the host names of its nodes, in order.
+	Hosts []string
+	// Workers is how much surplus the job may have within it in all.
+	Workers int32
+}
+
 // MostHosts is how many host names a pod carries for one HyperNode at most: a larger one is not named.
 const MostHosts = 1000
 
@@ -45,6 +54,20 @@ func (b Blueprint) stayNear(spec *corev1.PodSpec, i int32) {
 	if _, hard := b.Job.Spec.NetworkTopology.HighestTier(); hard {
 		requireLabel(spec, onHosts(near[len(near)-1].Hosts))
 	}
+}
+
+// stayWithin has a surplus worker be placed where its step is.
+func (b Blueprint) stayWithin(pod *corev1.Pod, i int32) {
+	delete(pod.Annotations, v1beta1.AnnotationStepDomain) // From the template.
+	within, known := b.StepDomains[i]
+	if !known {
+		return
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[v1beta1.AnnotationStepDomain] = within.Name
+	requireLabel(&pod.Spec, onHosts(within.Hosts))
 }
 
 // nearEnough are the HyperNodes around the core that surplus is told of.

@@ -2,6 +2,7 @@ package trainingpod
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -24,6 +25,21 @@ func on(hosts ...string) corev1.NodeSelectorTerm {
 	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
 		{Key: "kubernetes.io/hostname", Operator: "In", Values: hosts},
 	}}
+}
+
+func TestSurplusIsPlacedWhereItsStepIs(t *testing.T) {
+	g := NewWithT(t)
+	b := nearJob(&v1beta1.NetworkTopology{Mode: v1beta1.TopologyHard, HighestTierAllowed: ptr.To[int32](2)})
+	b.Job.Spec.Template.Annotations = map[string]string{v1beta1.AnnotationStepDomain: "of the template"}
+	b.StepDomains = map[int32]StepDomain{b.Attempt.MinReplicas: {Name: "rack", Hosts: []string{"a0", "a1"}}}
+	in := b.NewPod(b.Attempt.MinReplicas)
+	g.Expect(in.Annotations).To(HaveKeyWithValue(v1beta1.AnnotationStepDomain, "rack"))
+	required := in.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	g.Expect(required).To(HaveLen(1))
+	both := slices.Concat(on("a0", "a1", "b0").MatchExpressions, on("a0", "a1").MatchExpressions)
+	g.Expect(required[0].MatchExpressions).To(ConsistOf(both))
+	g.Expect(b.NewPod(0).Annotations).NotTo(HaveKey(v1beta1.AnnotationStepDomain))
+	g.Expect(b.Job.Spec.Template.Annotations).To(HaveLen(1), "the template stays as it is")
 }
 
 func TestSurplusStaysNearItsCore(t *testing.T) {

@@ -32,6 +32,8 @@ type Blueprint struct {
 	// Near are the HyperNodes that the core is in, the lowest tier first, with the host names of their nodes. Only surplus needs
 	// them.
 	Near []Near
+	// StepDomains has the node or HyperNode that the step of a new surplus worker is to be within, by index.
+	StepDomains map[int32]StepDomain
 	// Shunned are nodes that workers prefer not to be on.
 	Shunned []string
 }
@@ -73,6 +75,7 @@ func (b Blueprint) NewPod(i int32) *corev1.Pod {
 		trainer.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	}
 	b.stayNear(&pod.Spec, i)
+	b.stayWithin(pod, i)
 	preferOthers(&pod.Spec, b.Shunned)
 	b.gangMember(i).JoinGang(pod)
 	return pod

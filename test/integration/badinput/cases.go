@@ -19,6 +19,7 @@ func ranges() []Case {
 		noMinimum = "spec.minReplicas: Required value"
 		noMaximum = "spec.maxReplicas: Required value"
 		step      = "spec.elasticity.step"
+		within    = "spec.elasticity.stepWithin"
 		longStep  = step + ": Invalid value: elasticity.step (%d) must not exceed maxReplicas - minReplicas (%d), because the job " +
 			"would never grow: lower elasticity.step or raise maxReplicas"
 	)
@@ -35,6 +36,22 @@ func ranges() []Case {
 		refused("step of 4097", setting(step, `4097`),
 			step+": Invalid value: 4097: "+step+" in body should be less than or equal to 4096", fmt.Sprintf(longStep, 4097, 2)),
 		refused("a step beyond the range", setting(step, `3`), fmt.Sprintf(longStep, 3, 2)),
+		refused("a step of one within a node", setting(within, `{"level":"Node"}`), within+": Invalid value: stepWithin keeps the "+
+			"workers of a step together, and elasticity.step is 1: set it to 2 or more, or remove stepWithin"),
+		refused("a step within a HyperNode of no tier", setting("spec.elasticity", `{"step":2,"stepWithin":{"level":"HyperNode"}}`),
+			within+".tier: Invalid value: level HyperNode needs tier, that of the HyperNodes that hold whole steps: set it, or set "+
+				"level to Node"),
+		refused("a step within a node of a tier", setting("spec.elasticity", `{"step":2,"stepWithin":{"level":"Node","tier":1}}`),
+			within+".tier: Invalid value: tier (1) is for level HyperNode; a step of level Node is on one node: remove tier, or set "+
+				"level to HyperNode"),
+		refused("a step within nothing", setting("spec.elasticity", `{"step":2,"stepWithin":{}}`), within+".level: Required value").
+			blind().decoded(within + `.level: Unsupported value: "": supported values: "Node", "HyperNode"`),
+		refused("a step within a tier of 0", setting("spec.elasticity", `{"step":2,"stepWithin":{"level":"HyperNode","tier":0}}`),
+			within+".tier: Invalid value: 0: "+within+".tier in body should be greater than or equal to 1"),
+		refused("a step within a tier of 101", setting("spec.elasticity", `{"step":2,"stepWithin":{"level":"HyperNode","tier":101}}`),
+			within+".tier: Invalid value: 101: "+within+".tier in body should be less than or equal to 100"),
+		refused("a step within a rack", setting("spec.elasticity", `{"step":2,"stepWithin":{"level":"Rack"}}`),
+			within+`.level: Unsupported value: "Rack": supported values: "Node", "HyperNode"`).blind(),
 	}
 }
 

@@ -267,7 +267,7 @@ func (w *world) judge() {
 	}, w.now)
 	w.verdicts = map[types.NamespacedName]capacity.Verdict{}
 	growers := w.growers()
-	limits := model.LimitGrowth(growers, review.ClaimingGangs())
+	limits, _ := model.LimitGrowth(growers, review.ClaimingGangs())
 	for i := range growers {
 		g := &growers[i]
 		w.rooms[g.Job] = w.rooms[g.Job].Follow(limits[g.Job]-g.Placed, g.Placed, w.now)
