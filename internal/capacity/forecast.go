@@ -23,7 +23,7 @@ type Future struct {
 // horizon, or the model does not cover it:
 //
 //	now     surplus that the gang may take is gone, and so are leaving pods
-//	|       every waiting gang that fits is placed, the highest tier first, then the oldest
+//	|       every waiting gang that fits is placed: of the queue that holds the least of its share the highest tier, then the oldest
 //	|--- a gang ends: its room is free, and every waiting gang that fits is placed
 //	|--- ...
 //	v       the gang asked fits: it is placed
@@ -113,23 +113,36 @@ func (f *foreseen) nextEnd() {
 	}
 }
 
-// placeAll places the gangs that fit, in order, and returns those that still wait.
+// placeAll places the gangs that fit, and returns those that still wait, in their order.
 func (f *foreseen) placeAll(waiting []candidate, asked *Gang) []candidate {
-	still := waiting[:0]
-	full := map[string]bool{} // Who asks for the same as one that does not fit does not fit either.
-	for _, c := range waiting {
-		if full[c.key] || !f.fitsNow(c.Gang) {
-			full[c.key] = true
-			still = append(still, c)
-			continue
-		}
-		if c.Gang == asked {
-			f.placed = true
-			return still
-		}
-		f.start(c.Gang)
+	queues := make([]string, len(waiting))
+	for i, c := range waiting {
+		queues[i] = c.Queue
 	}
-	return still
+	full := map[string]bool{} // Who asks for the same as one that does not fit does not fit either.
+	still := f.tryByShare(queues, func(i int) bool {
+		c := waiting[i]
+		if f.placed || full[c.key] || !f.fitsNow(c.Gang) {
+			full[c.key] = true
+			return false
+		}
+		if f.placed = c.Gang == asked; !f.placed {
+			f.start(c.Gang)
+		}
+		return true
+	})
+	return keepThose(waiting, still)
+}
+
+// keepThose keeps those of a list for which keep is true, in place.
+func keepThose[T any](all []T, keep []bool) []T {
+	kept := all[:0]
+	for i, one := range all {
+		if keep[i] {
+			kept = append(kept, one)
+		}
+	}
+	return kept
 }
 
 // start places a gang, until it ends.

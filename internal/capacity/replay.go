@@ -46,7 +46,7 @@ type PastPod struct {
 
 // Fate is what became of a gang in a replay.
 type Fate struct {
-	// Placed is true once it had room, after it had Waited; one that never had waited until the end.
+	// Placed is true once it had room, after it had Waited. One that never had has Waited until the end.
 	Placed bool
 	Waited time.Duration
 	// Held is for how long it had room, and Stopped how often it was stopped whole for another.
@@ -60,8 +60,9 @@ type Fate struct {
 //	0      gangs that had room are placed
 //	|      a gang comes: it asks, is let in, and waits
 //	|      a gang ends: its room is free
-//	|--- after each: every gang that fits is placed, the highest tier first, then the oldest; then gangs that may stop others do,
-//	|    by the rule of [Model.preempt]; who is stopped waits again, with the time that was left to it
+//	|--- after each: every gang that fits is placed, of the queue that holds the least of its share the highest tier first, then the
+//	|    oldest; then gangs that may stop others do, by the rule of [Model.preempt]; who is stopped waits again, with the time that
+//	|    was left to it
 //	v      the end: what runs is cut off
 //
 // Each gang lasts as long as it did. false if Stop ended it early: then the fates are not known.
@@ -217,10 +218,15 @@ func (r *replay) letIn() {
 	}
 }
 
-// placeWaiting places the gangs that fit, in their order.
+// placeWaiting places the gangs that fit.
 func (r *replay) placeWaiting() {
+	queues := make([]string, len(r.waiting))
+	for i, g := range r.waiting {
+		queues[i] = g.Queue
+	}
 	full := map[int]bool{} // Who asks for the same as one that does not fit does not fit either.
-	r.waiting = slices.DeleteFunc(r.waiting, func(g *replayed) bool {
+	still := r.tryByShare(queues, func(i int) bool {
+		g := r.waiting[i]
 		if full[g.alike] || !r.fitsNow(&g.Gang) {
 			full[g.alike] = true
 			return false
@@ -228,6 +234,7 @@ func (r *replay) placeWaiting() {
 		r.start(g)
 		return true
 	})
+	r.waiting = keepThose(r.waiting, still)
 }
 
 // start gives a gang its room, until it ends.

@@ -47,7 +47,7 @@ func BenchmarkPlayPast(b *testing.B) {
 		all := PlayPast(past, c, profiles, func() bool { return false })
 		unstarted := 0
 		for _, o := range all {
-			unstarted += o.Unstarted
+			unstarted += len(o.Unstarted)
 		}
 		b.ReportMetric(float64(unstarted), "not-begun")
 	}

@@ -31,8 +31,10 @@ type Cluster struct {
 type Outcome struct {
 	// Waits are how long attempts waited that came in the time and began to run, ascending. True are the waits that they really had.
 	Waits, True []time.Duration
-	// Unstarted is how many that came did not begin to run by the end, and Began how many ran already when the time began.
-	Unstarted, Began int
+	// Unstarted are how long those had waited by the end that came and did not begin to run, ascending.
+	Unstarted []time.Duration
+	// Began is how many ran already when the time began.
+	Began int
 	// DeviceHours is for how long cores held accelerators, in hours of one.
 	DeviceHours float64
 	// Stopped is how often one was stopped whole for another.
@@ -343,12 +345,13 @@ func (p *replay) outcomes(fates []capacity.Fate) map[string]*Outcome {
 		if fate.Placed {
 			o.Waits = append(o.Waits, fate.Waited)
 		} else {
-			o.Unstarted++
+			o.Unstarted = append(o.Unstarted, fate.Waited)
 		}
 	}
 	for _, o := range all {
 		slices.Sort(o.Waits)
 		slices.Sort(o.True)
+		slices.Sort(o.Unstarted)
 	}
 	return all
 }

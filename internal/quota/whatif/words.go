@@ -45,7 +45,7 @@ func (r *Report) SayChange() []string {
 		asIs = append(asIs, t.asIs)
 	}
 	all, window := sumOutcomes(asIs), text.FormatDuration(r.window())
-	came := len(all.Waits) + all.Unstarted
+	came := len(all.Waits) + len(all.Unstarted)
 	if came == 0 {
 		of := ""
 		if alone {
@@ -56,7 +56,7 @@ func (r *Report) SayChange() []string {
 	}
 	said := []string{fmt.Sprintf("Played again: the last %s, with %s of trainings that came and %s that ran already, on %s of "+
 		"today. The median wait with the profiles as they are is %s; the true one %s.", window, text.FormatCount(came, "attempt"),
-		text.FormatCount(all.Began, "attempt"), text.FormatCount(r.Nodes, "node"), sayWait(all.Waits, all.Unstarted, 0.5),
+		text.FormatCount(all.Began, "attempt"), text.FormatCount(r.Nodes, "node"), sayWait(all.Waits, len(all.Unstarted), 0.5),
 		sayTruth(all.True, came))}
 	for _, t := range teams {
 		said = append(said, sayTeam(t.name, t.asIs, t.changed))
@@ -117,7 +117,7 @@ func (r *Report) teams() (all []team, alone bool) {
 		case b.name == r.Profile:
 			return 1
 		}
-		return cmp.Compare(b.difference(r.window()), a.difference(r.window()))
+		return cmp.Compare(b.difference(), a.difference())
 	})
 	if len(named) > mostTeams {
 		others = append(others, named[mostTeams:]...)
@@ -133,11 +133,10 @@ func (r *Report) teams() (all []team, alone bool) {
 	return append(named, team{text.FormatCount(len(others), "other team"), sumOutcomes(asIs), sumOutcomes(changed)}), false
 }
 
-// difference is by how much all waits of a team together differ. Who does not begin waits for the whole time.
-func (t team) difference(window time.Duration) time.Duration {
-	sum := func(o *Outcome) time.Duration {
-		all := time.Duration(o.Unstarted) * window
-		for _, w := range o.Waits {
+// difference is by how much all waits of a team together differ. Who does not begin waits until the end.
+func (t team) difference() time.Duration {
+	sum := func(o *Outcome) (all time.Duration) {
+		for _, w := range slices.Concat(o.Waits, o.Unstarted) {
 			all += w
 		}
 		return all
@@ -149,7 +148,8 @@ func sumOutcomes(of []*Outcome) *Outcome {
 	all := &Outcome{}
 	for _, o := range of {
 		all.Waits, all.True = append(all.Waits, o.Waits...), append(all.True, o.True...)
-		all.Unstarted, all.Stopped, all.DeviceHours = all.Unstarted+o.Unstarted, all.Stopped+o.Stopped, all.DeviceHours+o.DeviceHours
+		all.Unstarted = append(all.Unstarted, o.Unstarted...)
+		all.Stopped, all.DeviceHours = all.Stopped+o.Stopped, all.DeviceHours+o.DeviceHours
 		all.Began += o.Began
 	}
 	slices.Sort(all.Waits)
@@ -160,7 +160,7 @@ func sumOutcomes(of []*Outcome) *Outcome {
 // sayTeam says of each figure what it would be, and what it is with the profiles as they are if that differs.
 func sayTeam(name string, asIs, changed *Outcome) string {
 	var parts []string
-	attempts := len(changed.Waits) + changed.Unstarted
+	attempts := len(changed.Waits) + len(changed.Unstarted)
 	for _, of := range []struct {
 		words string
 		part  float64
@@ -168,12 +168,12 @@ func sayTeam(name string, asIs, changed *Outcome) string {
 		if attempts == 0 {
 			break
 		}
-		parts = append(parts, of.words+instead(sayWait(changed.Waits, changed.Unstarted, of.part),
-			sayWait(asIs.Waits, asIs.Unstarted, of.part)))
+		parts = append(parts, of.words+instead(sayWait(changed.Waits, len(changed.Unstarted), of.part),
+			sayWait(asIs.Waits, len(asIs.Unstarted), of.part)))
 	}
 	parts = append(parts, "cores hold "+instead(sayHours(changed), sayHours(asIs))+" hours of accelerators")
-	if changed.Unstarted+asIs.Unstarted > 0 {
-		parts = append(parts, "not begun at the end: "+instead(strconv.Itoa(changed.Unstarted), strconv.Itoa(asIs.Unstarted)))
+	if n, was := len(changed.Unstarted), len(asIs.Unstarted); n+was > 0 {
+		parts = append(parts, "not begun at the end: "+instead(strconv.Itoa(n), strconv.Itoa(was)))
 	}
 	if changed.Stopped+asIs.Stopped > 0 {
 		parts = append(parts, "stopped for others: "+instead(strconv.Itoa(changed.Stopped), strconv.Itoa(asIs.Stopped)))

@@ -35,14 +35,14 @@ func (p *plan) whatIfCommand() string {
 func (p *plan) gangs() entrant { return entrant{"as asked", !p.stock, jobsOf(asked, asked)} }
 
 // foreseen is one group of trainings in one seed: what `tideline whatif` says that they would wait, and what they wait where the
-// scheduler runs them under the change. before is what they wait without it.
+// scheduler runs them under the change. before is what they wait without it, and replayed what the command says of that.
 type foreseen struct {
 	seed  uint64
 	team  string
 	group string
 	n     int
 	// Quantiles 0.5 and 0.99.
-	before, says, truth [2]time.Duration
+	before, replayed, says, truth [2]time.Duration
 }
 
 // compareWhatIf plays each seed without a change and with each, and asks after the first what the others would do.
@@ -88,20 +88,21 @@ func (c *cluster) compareWaits(changed *cluster, team string, most int64, end ti
 	smaller := c.profileOf(team).DeepCopy()
 	smaller.Spec.Queue.Capability = gpus(most)
 	smaller.Spec.Queue.Deserved = gpus(min(most, deservedBy(smaller)))
-	said := whatif.PlayPast(c.past(end), c.asItIs(), whatif.ReplaceProfile(c.profiles(), smaller), func() bool { return false })
+	play := func(profiles []*v1beta1.ResourceQuotaProfile) map[string]*whatif.Outcome {
+		return whatif.PlayPast(c.past(end), c.asItIs(), profiles, func() bool { return false })
+	}
+	asIs, said := play(c.profiles()), play(whatif.ReplaceProfile(c.profiles(), smaller))
 	truth := map[string]time.Duration{}
 	for _, r := range changed.all {
 		truth[r.name] = r.waited(end)
 	}
 	rows := []foreseen{{team: team, group: "of that team"}, {team: team, group: "of all others"}}
 	for g := range rows {
-		var before, says, waits []time.Duration
+		var before, replayed, says, waits []time.Duration
 		for name, outcome := range said {
 			if (name == team) == (g == 0) {
-				says = append(says, outcome.Waits...)
-				for range outcome.Unstarted {
-					says = append(says, end)
-				}
+				says = append(says, slices.Concat(outcome.Waits, outcome.Unstarted)...)
+				replayed = append(replayed, slices.Concat(asIs[name].Waits, asIs[name].Unstarted)...)
 			}
 		}
 		for _, r := range c.all {
@@ -111,7 +112,8 @@ func (c *cluster) compareWaits(changed *cluster, team string, most int64, end ti
 		}
 		rows[g].n = len(waits)
 		for q, part := range []float64{0.5, 0.99} {
-			rows[g].before[q], rows[g].says[q], rows[g].truth[q] = partOf(before, part), partOf(says, part), partOf(waits, part)
+			rows[g].before[q], rows[g].truth[q] = partOf(before, part), partOf(waits, part)
+			rows[g].replayed[q], rows[g].says[q] = partOf(replayed, part), partOf(says, part)
 		}
 	}
 	return rows
@@ -226,9 +228,9 @@ func (p *plan) tableOfWhatIf(all []foreseen) string {
 	}
 	fmt.Fprintf(&b, "Under %s, an offered load of %.1f, %s, %s; at commit %s.\n\n", configuration, p.loads[0],
 		text.FormatCount(p.days, "day"), text.FormatCount(p.seeds, "seed"), p.commit)
-	b.WriteString("| seed | team with half | trainings | how many | median without the change, min | as said, min | " +
-		"in truth, min | said ÷ truth | 99th without, min | as said, min | in truth, min | said ÷ truth |\n|" +
-		strings.Repeat("---|", 12) + "\n")
+	b.WriteString("| seed | team with half | trainings | how many | median without the change, min | as said of that, min | " +
+		"as said, min | in truth, min | said ÷ truth | 99th without, min | as said of that, min | as said, min | in truth, min | " +
+		"said ÷ truth |\n|" + strings.Repeat("---|", 14) + "\n")
 	for i := range all {
 		f := &all[i]
 		fmt.Fprintf(&b, "| %d | %s | %s | %d |", f.seed, f.team, f.group, f.n)
@@ -237,7 +239,8 @@ func (p *plan) tableOfWhatIf(all []foreseen) string {
 			if f.truth[q] > 0 {
 				ratio = fmt.Sprintf("%.2f", f.says[q].Minutes()/f.truth[q].Minutes())
 			}
-			fmt.Fprintf(&b, " %.1f | %.1f | %.1f | %s |", f.before[q].Minutes(), f.says[q].Minutes(), f.truth[q].Minutes(), ratio)
+			fmt.Fprintf(&b, " %.1f | %.1f | %.1f | %.1f | %s |", f.before[q].Minutes(), f.replayed[q].Minutes(), f.says[q].Minutes(),
+				f.truth[q].Minutes(), ratio)
 		}
 		b.WriteString("\n")
 	}
