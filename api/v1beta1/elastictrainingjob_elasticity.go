@@ -14,8 +14,8 @@ type Elasticity struct {
 	Step int32 `json:"step,omitempty"`
 
 	// StepWithin keeps the surplus workers of each step together: on one node, or in one HyperNode of Volcano. The job grows only
-	// where one has room for a whole step, and a step leaves as a whole. A change concerns pods created from then on. Needs a
-	// step of 2 or more. Default: workers of a step may be anywhere.
+	// where one has room for a whole step, and a step leaves as a whole. A change concerns pods created from then on: what was
+	// placed before stays until it loses a worker. Needs a step of 2 or more. Default: workers of a step may be anywhere.
 	// +optional
 	StepWithin *StepWithin `json:"stepWithin,omitempty"`
 
@@ -46,7 +46,7 @@ func (e *Elasticity) WholeSteps(surplus int32) int32 { return surplus - surplus%
 // +kubebuilder:validation:XValidation:rule="self.level != 'HyperNode' || has(self.tier)",fieldPath=".tier",message="level HyperNode needs tier, that of the HyperNodes that hold whole steps: set it, or set level to Node"
 // +kubebuilder:validation:XValidation:rule="self.level != 'Node' || !has(self.tier)",fieldPath=".tier",messageExpression="'tier (%d) is for level HyperNode; a step of level Node is on one node: remove tier, or set level to HyperNode'.format([self.tier])"
 type StepWithin struct {
-	// Level. Node: a step is on one node. HyperNode: it is in one HyperNode of the tier.
+	// Level. Node: a step is on one node. HyperNode: it is in one HyperNode of the tier, with 1000 nodes or fewer.
 	// +required
 	Level StepLevel `json:"level"`
 

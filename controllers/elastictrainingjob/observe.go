@@ -55,7 +55,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1beta1.ElasticTrainingJo
 	if o.Near, err = r.observeTopology(ctx, job, o.Workers); err != nil {
 		return o, false, err
 	}
-	if err := r.observeStepDomains(ctx, &o); err != nil {
+	if err := r.observeStepHosts(ctx, &o); err != nil {
 		return o, false, err
 	}
 	if o.Unreachable, err = r.readSilentNodes(ctx, o.Workers); err != nil {

@@ -48,14 +48,39 @@ func (r *Reconciler) observeTopology(
 	return near, nil
 }
 
-// observeStepDomains reads the host names of the nodes where the job may have its steps.
-func (r *Reconciler) observeStepDomains(ctx context.Context, o *jobstate.Observed) error {
+// observeStepHosts reads the host names of the nodes or HyperNodes in which the job may have more surplus than it has.
+func (r *Reconciler) observeStepHosts(ctx context.Context, o *jobstate.Observed) error {
+	within := o.Job.Spec.Elasticity.StepWithin
+	if within == nil {
+		return nil
+	}
+	have := map[string]int32{}
+	for i := range o.Workers {
+		if w := &o.Workers[i]; !w.HasEnded() && !w.Terminating {
+			have[w.StepDomain]++
+		}
+	}
+	var domains []topology.Domain
+	o.StepHosts = map[string][]string{}
 	for _, d := range o.Verdict.StepDomains {
-		hosts, err := r.hostsOf(ctx, d.Nodes)
+		if have[d.Name] >= d.Workers {
+			continue
+		}
+		nodes, tier := []string{d.Name}, within.DomainTier()
+		if tier > 0 && domains == nil {
+			var err error
+			if domains, err = r.HyperNodes.ReadDomains(ctx); err != nil {
+				return err
+			}
+		}
+		if tier > 0 {
+			nodes = topology.NodesOf(domains, tier, d.Name)
+		}
+		hosts, err := r.hostsOf(ctx, nodes)
 		if err != nil {
 			return err
 		}
-		o.StepDomains = append(o.StepDomains, trainingpod.StepDomain{Name: d.Name, Hosts: hosts, Workers: d.Workers})
+		o.StepHosts[d.Name] = hosts
 	}
 	return nil
 }

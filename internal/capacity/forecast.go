@@ -23,7 +23,7 @@ type Future struct {
 // horizon, or the model does not cover it:
 //
 //	now     surplus that the gang may take is gone, and so are leaving pods
-//	|       every waiting gang that fits is placed: of the queue that holds the least of its share the highest tier, then the oldest
+//	|       every waiting gang that fits is placed: of the queue with the least of its share the highest tier, then the oldest
 //	|--- a gang ends: its room is free, and every waiting gang that fits is placed
 //	|--- ...
 //	v       the gang asked fits: it is placed

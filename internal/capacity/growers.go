@@ -34,11 +34,7 @@ func (g *Grower) WholeStepsPlaced() int32 {
 	if g.Domains == nil {
 		return g.WholeSteps(g.Placed)
 	}
-	n := int32(0)
-	for _, placed := range g.Domains.Placed {
-		n += g.WholeSteps(placed)
-	}
-	return n
+	return g.Domains.whole(max(g.Step, 1))
 }
 
 // LimitGrowth divides the free room among the growers: to those of the higher tier first, of one tier to whom the next worker
@@ -61,7 +57,7 @@ func (m *Model) LimitGrowth(
 		if limits[g.Job] = g.WholeStepsPlaced(); g.Workers > 0 {
 			line = append(line, newGrowing(g))
 		} else if g.Domains != nil {
-			where = rest.withDomains(where, newGrowing(g))
+			where = withDomains(where, newGrowing(g))
 		}
 	}
 	slices.SortFunc(line, (*growing).comesBefore)
@@ -75,7 +71,7 @@ func (m *Model) LimitGrowth(
 		}
 		if fits < part || c.left() <= 0 {
 			if c.Domains != nil {
-				where = rest.withDomains(where, c)
+				where = withDomains(where, c)
 			}
 			continue
 		}
@@ -107,17 +103,14 @@ type growing struct {
 
 	has  int32
 	gain float64
-	// may is how much surplus it may have within each of its Domains, by name.
-	may map[string]int32
+	// within is what it may have in its Domains.
+	within domainGrowth
 }
 
 func newGrowing(g *Grower) *growing {
 	c := &growing{Grower: g, has: g.Placed}
 	if g.Domains != nil {
-		c.has, c.may = g.WholeStepsPlaced(), map[string]int32{}
-		for name, placed := range g.Domains.Placed {
-			c.may[name] = g.WholeSteps(placed)
-		}
+		c.has, c.within.may = g.WholeStepsPlaced(), g.HeldDomains()
 	}
 	c.gain = g.gainBeside(c.has)
 	return c

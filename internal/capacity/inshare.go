@@ -2,10 +2,10 @@ package capacity
 
 import (
 	"cmp"
-	"container/heap"
+	"slices"
 )
 
-// Volcano's plugin capacity lets the queue try first that holds the least of its share, and of one queue one gang after the other.
+// Volcano's plugin capacity lets the queue try first that holds the least of its share, and of one queue one gang after another.
 // So a team that has little is served before older gangs of others:
 //
 //	queue a, holds 1/2 of its share: gangs 1, 4      1 tries, and has room: a holds 3/4
@@ -25,28 +25,12 @@ type queueInLine struct {
 	number int
 }
 
-// queuesInLine is a heap.
-type queuesInLine []*queueInLine
-
-func (q queuesInLine) Len() int { return len(q) }
-
-func (q queuesInLine) Less(i, j int) bool {
-	a, b := q[i], q[j]
-	if a.share == b.share && a.hasShare != b.hasShare {
-		return a.hasShare
+// comesBefore compares whose turn it is: negative if it is this one's.
+func (q *queueInLine) comesBefore(o *queueInLine) int {
+	if q.share == o.share && q.hasShare != o.hasShare {
+		return compareTrueFirst(q.hasShare, o.hasShare)
 	}
-	return cmp.Or(cmp.Compare(a.share, b.share), a.number-b.number) < 0
-}
-
-func (q queuesInLine) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-
-// Push and Pop are never called: queues are removed from the front.
-func (q *queuesInLine) Push(any) {}
-
-func (q *queuesInLine) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
+	return cmp.Or(cmp.Compare(q.share, o.share), q.number-o.number)
 }
 
 // tryByShare has the gangs of these queues, in their order, try one after the other, by their numbers. try returns whether a gang
@@ -54,7 +38,7 @@ func (q *queuesInLine) Pop() any {
 func (qs *quotas) tryByShare(queues []string, try func(i int) (placed bool)) (still []bool) {
 	still = make([]bool, len(queues))
 	known := map[string]*queueInLine{}
-	var line queuesInLine
+	var line []*queueInLine
 	for i, name := range queues {
 		q := known[name]
 		if q == nil {
@@ -64,20 +48,21 @@ func (qs *quotas) tryByShare(queues []string, try func(i int) (placed bool)) (st
 		}
 		q.waiting = append(q.waiting, i)
 	}
-	heap.Init(&line)
+	slices.SortFunc(line, (*queueInLine).comesBefore)
 	for len(line) > 0 {
 		next := line[0]
 		i := next.waiting[0]
 		next.waiting = next.waiting[1:]
-		if try(i) {
-			next.share, next.hasShare = qs.shareOf(next.queue)
-		} else {
-			still[i] = true
+		placed := try(i)
+		still[i] = !placed
+		if !placed && len(next.waiting) > 0 {
+			continue // It holds what it held.
 		}
-		if len(next.waiting) == 0 {
-			heap.Pop(&line)
-		} else {
-			heap.Fix(&line, 0)
+		line = line[1:]
+		if len(next.waiting) > 0 {
+			next.share, next.hasShare = qs.shareOf(next.queue)
+			at, _ := slices.BinarySearchFunc(line, next, (*queueInLine).comesBefore)
+			line = slices.Insert(line, at, next)
 		}
 	}
 	return still

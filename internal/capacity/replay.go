@@ -60,7 +60,7 @@ type Fate struct {
 //	0      gangs that had room are placed
 //	|      a gang comes: it asks, is let in, and waits
 //	|      a gang ends: its room is free
-//	|--- after each: every gang that fits is placed, of the queue that holds the least of its share the highest tier first, then the
+//	|--- after each: every gang that fits is placed, of the queue with the least of its share the highest tier first, then the
 //	|    oldest; then gangs that may stop others do, by the rule of [Model.preempt]; who is stopped waits again, with the time that
 //	|    was left to it
 //	v      the end: what runs is cut off

@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/tideline-io/tideline/internal/platform/topology"
 )
 
 // A job may have each of its steps within one node, or within one HyperNode of a tier. Each of these is then asked as if no other
@@ -16,128 +14,188 @@ import (
 //
 //	step 4, single nodes:  3 free | 9 free | 4 free  ->  none | 8 | 4
 
-// StepDomains are the nodes or HyperNodes of which each step of a job is within one.
+// StepDomains are the nodes or HyperNodes of which each step of a job is within one. Those of the maps are known by their names.
 type StepDomains struct {
 	// Tier is that of the HyperNodes; 0 for single nodes.
 	Tier int
-	// Placed is how much surplus of the job has a node within each, by its name.
-	Placed map[string]int32
+	// Placed is how much surplus of the job has a node within each, and Waiting how much waits for one there.
+	Placed, Waiting map[string]int32
+	// Before are those that it was told of last: of equals they are chosen again.
+	Before map[string]bool
 }
 
 // StepDomain is a node or HyperNode with whole steps of a job.
 type StepDomain struct {
 	Name string
-	// Nodes are those within it, in order; none for a HyperNode that is gone.
-	Nodes []string
 	// Workers is how much surplus the job may have within it in all.
 	Workers int32
 }
 
-// withDomains adds where a grower may have its steps.
-func (m *inventory) withDomains(
-	all map[types.NamespacedName][]StepDomain, c *growing,
-) map[types.NamespacedName][]StepDomain {
-	if all == nil {
-		all = map[types.NamespacedName][]StepDomain{}
+// mostNodesWithin is how many nodes a HyperNode with steps has at most: each pod of them carries their names.
+const mostNodesWithin = 1000
+
+// whole is how much of the surplus with a node makes whole steps.
+func (d *StepDomains) whole(step int32) (n int32) {
+	for _, placed := range d.Placed {
+		n += placed - placed%step
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.may)) {
-		if n := c.may[name]; n > 0 {
-			all[c.Job] = append(all[c.Job], StepDomain{Name: name, Nodes: m.nodesWithin(c.Domains.Tier, name), Workers: n})
-		}
-	}
-	return all
+	return n
 }
 
-// nodesWithin are the nodes of a HyperNode or, of tier 0, the node of that name.
-func (m *inventory) nodesWithin(tier int, name string) []string {
-	if tier == 0 {
-		return []string{name}
-	}
-	for _, d := range m.hyperNodes {
-		if d.Tier == tier && d.Name == name {
-			return d.Nodes
+// HeldDomains are where the job has whole steps, by name. They are never nil.
+func (g *Grower) HeldDomains() []StepDomain {
+	held := []StepDomain{}
+	for _, name := range slices.Sorted(maps.Keys(g.Domains.Placed)) {
+		if n := g.WholeSteps(g.Domains.Placed[name]); n > 0 {
+			held = append(held, StepDomain{name, n})
 		}
 	}
-	return nil
+	return held
 }
 
-// stepRoom is a domain that may have room for a step: for so many workers at most.
+// domainGrowth is a grower whose steps are each within one domain, while it is given room.
+type domainGrowth struct {
+	// may is how much surplus it may have within each domain, first of those in which it has some.
+	may []StepDomain
+	// rooms are those that it may try; nil until they are looked for. Others may take of them.
+	rooms []stepRoom
+}
+
+// stepRoom is a domain that may have room for a step.
 type stepRoom struct {
-	*domain
-
 	name string
+	// lacks is how many workers make its steps whole; else a whole step.
+	lacks int32
+	// on is the gang within a HyperNode, and node a single node.
+	on   *Gang
+	node *node
+	// rank is the order in which rooms are tried, and most how many workers had room there.
+	rank int
 	most int32
 }
 
-// growInDomains is grow for a grower whose steps are each within one domain. The rest of steps that lack workers comes first,
-// then domains in which the least room is left over, so that large ones stay whole.
-func (s simulation) growInDomains(c *growing, part int32) (grown int32) {
-	rooms := s.stepRooms(c)
-	for i := range rooms {
-		r := &rooms[i]
-		rest := c.Domains.Placed[r.name] % c.Step
-		if rest == 0 || c.may[r.name] > c.Domains.Placed[r.name] || grown+c.Step > part {
-			continue
-		}
-		if s.seatWithin(c, r.domain, c.Step-rest) {
-			c.may[r.name] += c.Step
-			grown += c.Step
-		}
+// mayWithin is how much surplus the job may have within a domain, to be changed.
+func (g *domainGrowth) mayWithin(name string) *int32 {
+	at := slices.IndexFunc(g.may, func(d StepDomain) bool { return d.Name == name })
+	if at < 0 {
+		at = len(g.may)
+		g.may = append(g.may, StepDomain{Name: name})
 	}
-	for i := range rooms {
-		r := &rooms[i]
-		if c.may[r.name] < c.Domains.Placed[r.name] {
-			continue // A step lacks workers there, for which there is no room.
-		}
-		for grown+c.Step <= part && s.seatWithin(c, r.domain, c.Step) {
-			c.may[r.name] += c.Step
+	return &g.may[at].Workers
+}
+
+// told are the domains in which the job may have surplus. They are never nil.
+func (g *domainGrowth) told() []StepDomain {
+	return slices.DeleteFunc(slices.Clone(g.may), func(d StepDomain) bool { return d.Workers == 0 })
+}
+
+// growInDomains is grow for a grower whose steps are each within one domain.
+func (s simulation) growInDomains(c *growing, part int32) (grown int32) {
+	if c.beyondModel() != "" {
+		return 0
+	}
+	if c.within.rooms == nil {
+		c.within.rooms = s.stepRooms(c)
+	}
+	for i := range c.within.rooms {
+		r := &c.within.rooms[i]
+		for grown+c.Step <= part && s.seatWithin(c, r) {
+			*c.within.mayWithin(r.name) += c.Step
 			grown += c.Step
+			r.lacks = c.Step
 		}
 	}
 	return grown
 }
 
-// seatWithin places so many workers of a grower within a domain; false if there is no room for all of them.
-func (s simulation) seatWithin(c *growing, d *domain, n int32) bool {
-	on := c.Gang.boundTo(d)
-	if s.largest(on) < n {
+// seatWithin places what a grower lacks of a step within a domain; false if there is no room for all of it.
+func (s simulation) seatWithin(c *growing, r *stepRoom) bool {
+	if r.on != nil {
+		if s.largest(r.on) < r.lacks {
+			return false
+		}
+		s.placeWorkers(r.on, r.lacks, s.freeView())
+		return true
+	}
+	a := s.compile(&c.Shape)
+	if _, headroom := s.headroom(&c.Gang); headroom < r.lacks || s.roomOn(a, r.node, s.freeView(), math.MaxInt32) < r.lacks {
 		return false
 	}
-	s.placeWorkers(on, n, s.freeView())
+	s.allocate(&c.Gang, r.lacks)
+	s.place(a, c.Shape.Kin, r.node, r.lacks)
 	return true
 }
 
-// stepRooms are the domains that a grower's steps may be within, those with the least room first. Those without room for the
-// least that it could need there are left out.
+// stepRooms are the domains that have room for what a grower lacks there: first those in which a step of its lacks workers or
+// some wait, then those that it was told of last, then those with the least room, so that large ones stay whole.
 func (s simulation) stepRooms(c *growing) []stepRoom {
-	in, free := s.confined(&c.Gang)
-	may := func(nodes []string) bool {
-		return free || slices.ContainsFunc(in, func(on *Gang) bool { return on.in.HasAll(nodes) })
+	rooms := []stepRoom{}
+	if _, headroom := s.headroom(&c.Gang); headroom <= 0 {
+		return rooms
 	}
-	var rooms []stepRoom
+	in, free := s.confined(&c.Gang)
+	add := func(r stepRoom, nodes []string) {
+		d := c.Domains
+		rest := d.Placed[r.name] % c.Step
+		r.lacks = c.Step - rest
+		inHyperNode := free || slices.ContainsFunc(in, func(on *Gang) bool { return on.in.HasAll(nodes) })
+		if r.most < r.lacks || !inHyperNode {
+			return
+		}
+		switch {
+		case rest > 0:
+			r.rank = -2
+		case d.Waiting[r.name] > 0:
+			r.rank = -1
+		case !d.Before[r.name]:
+			r.rank = 1
+		}
+		rooms = append(rooms, r)
+	}
 	if c.Domains.Tier > 0 {
 		for _, d := range s.hyperNodes {
-			if d.Tier == c.Domains.Tier && may(d.Nodes) {
-				rooms = append(rooms, stepRoom{d, d.Name, s.largest(c.Gang.boundTo(d))})
+			if d.Tier == c.Domains.Tier && len(d.Nodes) <= mostNodesWithin {
+				on := c.Gang.boundTo(d)
+				add(stepRoom{name: d.Name, on: on, most: s.largest(on)}, d.Nodes)
 			}
 		}
 	} else {
-		a := s.compile(&c.Shape)
-		for _, n := range a.nodes {
-			// Only nodes with room become domains: of 5,000 most have none.
-			if most := a.countFitting(n, s.freeOn(n), math.MaxInt32); most > 0 && may([]string{n.Name}) {
-				rooms = append(rooms, stepRoom{s.domainOf(n), n.Name, most})
-			}
-		}
+		s.addNodeRooms(c, add)
 	}
-	rooms = slices.DeleteFunc(rooms, func(r stepRoom) bool { return r.most < c.Step-c.Domains.Placed[r.name]%c.Step })
-	slices.SortFunc(rooms, func(a, b stepRoom) int { return cmp.Or(cmp.Compare(a.most, b.most), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(rooms, func(a, b stepRoom) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.most, b.most), cmp.Compare(a.name, b.name))
+	})
 	return rooms
+}
+
+// addNodeRooms adds the nodes with room. Where rules tie nodes together each is asked as a HyperNode of one node.
+func (s simulation) addNodeRooms(c *growing, add func(r stepRoom, nodes []string)) {
+	a := s.compile(&c.Shape)
+	for _, n := range a.nodes {
+		most := a.countFitting(n, s.freeOn(n), math.MaxInt32)
+		if most == 0 {
+			continue // Of 5,000 nodes most are full.
+		}
+		r := stepRoom{name: n.Name, node: n, most: most}
+		if a.rules != nil && !a.rules.nodeBound {
+			r.on = c.Gang.boundTo(s.domainOf(n))
+		}
+		add(r, []string{n.Name})
+	}
 }
 
 // domainOf is a node as a domain. Its name is that of no HyperNode.
 func (m *inventory) domainOf(n *node) *domain {
-	d := &domain{Domain: topology.Domain{Name: "node " + n.Name, Nodes: []string{n.Name}}, has: make([]bool, len(m.nodes))}
-	d.has[n.number] = true
+	d := &domain{has: make([]bool, len(m.nodes))}
+	d.Name, d.Nodes, d.has[n.number] = "node "+n.Name, []string{n.Name}, true
 	return d
+}
+
+// withDomains adds where a grower may have its steps.
+func withDomains(all map[types.NamespacedName][]StepDomain, c *growing) map[types.NamespacedName][]StepDomain {
+	if all == nil {
+		all = map[types.NamespacedName][]StepDomain{}
+	}
+	all[c.Job] = c.within.told()
+	return all
 }

@@ -50,7 +50,6 @@ func TestEachStepFindsRoomOnOneNode(t *testing.T) {
 			limits, where := cluster(nodes, pods...).LimitGrowth([]Grower{grower}, nil)
 			got, sum := map[string]int32{}, int32(0)
 			for _, d := range where[grower.Job] {
-				g.Expect(d.Nodes).To(Equal([]string{d.Name}))
 				got[d.Name], sum = d.Workers, sum+d.Workers
 			}
 			g.Expect(got).To(Equal(c.where))
@@ -78,12 +77,25 @@ func TestEachStepFindsRoomInOneHyperNode(t *testing.T) {
 		_, where := New(s).LimitGrowth([]Grower{grower}, nil)
 		return where[grower.Job]
 	}
-	b := StepDomain{Name: "b", Nodes: []string{"b1", "b2"}, Workers: 4}
+	b := StepDomain{Name: "b", Workers: 4}
 	g.Expect(grow(8, 1)).To(Equal([]StepDomain{b}), "a has room for three")
-	g.Expect(grow(8, 2)).To(Equal([]StepDomain{{Name: "all", Nodes: s.Domains[2].Nodes, Workers: 8}}))
+	g.Expect(grow(8, 2)).To(Equal([]StepDomain{{Name: "all", Workers: 8}}))
 	g.Expect(grow(8, 1, "b1")).To(Equal([]StepDomain{b}))
 	g.Expect(grow(8, 1, "a1")).To(BeEmpty(), "all workers share one HyperNode, and b is another")
 	g.Expect(grow(8, 3)).To(BeEmpty(), "there is none of that tier")
+}
+
+func TestAStepStaysWithTheNodeThatItWasToldOf(t *testing.T) {
+	g := NewWithT(t)
+	where := func(d StepDomains) []StepDomain {
+		grower := Grower{Gang: *named("x", 4, time.Hour), Step: 4, Domains: &d}
+		_, all := cluster([]Node{nodeOf("a", 4), nodeOf("b", 5), nodeOf("c", 6)}).LimitGrowth([]Grower{grower}, nil)
+		return all[grower.Job]
+	}
+	g.Expect(where(StepDomains{})).To(Equal([]StepDomain{{"a", 4}}), "the least room is left over")
+	g.Expect(where(StepDomains{Before: map[string]bool{"b": true}})).To(Equal([]StepDomain{{"b", 4}}))
+	waits := StepDomains{Before: map[string]bool{"b": true}, Waiting: map[string]int32{"c": 4}}
+	g.Expect(where(waits)).To(Equal([]StepDomain{{"c", 4}}))
 }
 
 func TestStepsOfSeveralJobsShareTheRoom(t *testing.T) {

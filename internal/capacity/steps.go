@@ -118,7 +118,7 @@ func (s selection) fewest() []*Pod {
 	return chosen
 }
 
-// mostWithout is without how many steppers a choice of steps is tried again.
+// mostWithout is of how many jobs, and without how many steppers, a choice of steps is tried again.
 const mostWithout = 8
 
 // wholeSteps are few pods of surplus that make room for the gang and leave whole steps of each stepper.
@@ -130,11 +130,15 @@ func (s selection) wholeSteps() []*Pod {
 	chosen := s.completeSteps(fewest)
 	// What serves as single workers may be dear as whole steps, so the choice is tried without each of its steppers.
 	all := steppersOf(chosen)
-	if len(all) > mostWithout {
+	jobs := map[types.NamespacedName]bool{}
+	for _, by := range all {
+		jobs[by.NamespacedName] = true
+	}
+	if len(jobs) > mostWithout {
 		return chosen
 	}
 	rank := s.rank
-	for _, by := range all {
+	for _, by := range all[:min(len(all), mostWithout)] {
 		without := s.among(maps.Clone(rank))
 		maps.DeleteFunc(without.rank, func(p *Pod, _ int64) bool { return p.Surplus.stepper() == by })
 		other := without.completeSteps(without.fewest())

@@ -22,7 +22,8 @@ type Verdict struct {
 	// placed, and its part of the free room. It is a total because a reconciler may read it twice before the workers it creates hold
 	// the room. It is less than what is placed if the rest of a step finds no room.
 	SurplusLimit int32
-	// StepDomains are where such a job may have its steps, if each has to be within one node or HyperNode, by name.
+	// StepDomains are where such a job may have its steps, if each has to be within one node or HyperNode; nil for any other job,
+	// and while it is not known.
 	StepDomains []StepDomain
 	// RoomSince is since when the room for more surplus has been free, on average over the workers that fit; zero without room.
 	RoomSince time.Time

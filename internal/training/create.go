@@ -88,10 +88,15 @@ func (p *planner) askAgain() (refused bool) {
 // createMissing creates the workers of [from, to) that have no pod, lowest index first.
 func (p *planner) createMissing(from, to int32) {
 	for i := from; i < to; i++ {
-		// A pod that is still terminating holds its name, so the worker waits for it. A lost worker is replaced once its loss is in
-		// status: that write fails for a deleted job, whose pods the garbage collector may remove long before we see the job go.
-		if p.At[i] == nil && !p.HasLeft(i) && !p.HasStrayAt(i) && !p.LivesOnRecord(i) {
+		if p.mayCreate(i) {
 			p.d.CreateWorkers = append(p.d.CreateWorkers, i)
 		}
 	}
+}
+
+// mayCreate is true for a worker that has no pod and may have one. A pod that is still terminating holds its name, so the worker
+// waits for it. A lost worker is replaced once its loss is in status: that write fails for a deleted job, whose pods the garbage
+// collector may remove long before we see the job go.
+func (p *planner) mayCreate(i int32) bool {
+	return p.At[i] == nil && !p.HasLeft(i) && !p.HasStrayAt(i) && !p.LivesOnRecord(i)
 }

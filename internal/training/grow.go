@@ -45,21 +45,25 @@ func (g *grower) returnEvicted() {
 
 // createSurplus creates missing surplus, lowest index first, until the job has this many.
 func (g *grower) createSurplus(target int32) {
-	have := g.surplus()
-	within := g.newWithin()
-	for i, missing := g.Minimum, target-have.placed-have.waiting; i < g.Maximum && missing > 0; i++ {
-		domain, found := within.next()
-		if !found {
-			return
-		}
+	if g.Spec.Elasticity.StepWithin != nil {
+		g.createWithin(target)
+		return
+	}
+	for i, missing := g.Minimum, g.missingSurplus(target); i < g.Maximum && missing > 0; i++ {
 		if before := len(g.d.CreateWorkers); !g.IsEvicted(i) {
 			g.createMissing(i, i+1)
-			if len(g.d.CreateWorkers) > before {
-				missing--
-				within.take(i, domain)
-			}
+			missing -= int32(len(g.d.CreateWorkers) - before)
 		}
 	}
+}
+
+// missingSurplus is how many workers the job lacks of its target; 0 or less for none.
+func (g *grower) missingSurplus(target int32) int32 {
+	if g.Spec.Elasticity.StepWithin != nil {
+		return g.missingWithin(target)
+	}
+	have := g.surplus()
+	return target - have.placed - have.waiting
 }
 
 // growInStep has all surplus that fits join in one step. Between two steps no surplus may join, so surplus that still waits for
@@ -78,16 +82,20 @@ func (g *grower) growInStep() {
 	if left := g.Growth().RestartLeft(); left > 0 {
 		g.requeueAfter(left) // What may join freely now may not afterwards.
 	}
+	if g.withdrawStranded() {
+		return
+	}
 	target, have := g.Growth().SurplusTarget(), g.surplus()
 	if g.Growth().FollowsRoom() && have.waiting > 0 && have.placed+have.waiting > target {
 		g.withdrawWaiting() // Others have taken the room that was there for these.
 		return
 	}
-	if have.placed+have.waiting >= target {
+	missing := g.missingSurplus(target)
+	if missing <= 0 {
 		return
 	}
 	if g.Growth().MustPay() && have.waiting == 0 {
-		g.step = g.stepOf(target - have.placed)
+		g.step = g.stepOf(missing)
 		if !g.step.Pays() {
 			return
 		}
@@ -166,8 +174,7 @@ func (g *grower) surplus() surplusCount {
 
 // hasFullSurplus is true when the job has all the surplus that its profile's limits and the free room allow now.
 func (g *grower) hasFullSurplus() bool {
-	have := g.surplus()
-	return have.placed+have.waiting >= g.Growth().SurplusTarget()
+	return g.missingSurplus(g.Growth().SurplusTarget()) <= 0
 }
 
 // leaveRemainder has surplus leave that is no whole step, because others of the step were lost: it cannot train. It goes along

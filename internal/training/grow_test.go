@@ -1,6 +1,7 @@
 package training
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -10,10 +11,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
-	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // growing has a job of 2..8 whose core has run for long, of a mode, with a cooldown of 30 s, and room for so much surplus.
@@ -149,14 +150,22 @@ func TestAPartOfAStepDoesNotStay(t *testing.T) {
 	}
 }
 
-// onNodes has each step of the job be on one node, of which some have room.
-func onNodes(w *simulator, step int32, rooms ...trainingpod.StepDomain) {
+// onNodes has each step of the job be on one node, and some have room.
+func onNodes(w *simulator, step int32, rooms ...capacity.StepDomain) {
 	e := &w.o.Job.Spec.Elasticity
 	e.Step, e.StepWithin = step, &v1beta1.StepWithin{Level: v1beta1.StepOnNode}
-	w.o.StepDomains, w.o.Verdict.SurplusLimit = rooms, 0
-	for i := range rooms {
-		rooms[i].Hosts = []string{rooms[i].Name}
-		w.o.Verdict.SurplusLimit += rooms[i].Workers
+	w.o.StepHosts = map[string][]string{}
+	for _, room := range rooms {
+		w.o.StepHosts[room.Name] = []string{room.Name}
+	}
+	haveRoom(w, rooms...)
+}
+
+// haveRoom says how much surplus the job may have on which nodes.
+func haveRoom(w *simulator, rooms ...capacity.StepDomain) {
+	w.o.Verdict.StepDomains, w.o.Verdict.SurplusLimit = slices.Concat([]capacity.StepDomain{}, rooms), 0
+	for _, room := range rooms {
+		w.o.Verdict.SurplusLimit += room.Workers
 	}
 }
 
@@ -174,7 +183,7 @@ func nodesOf(w *simulator) map[int32]string {
 func TestStepsComeAndLeaveNodeByNode(t *testing.T) {
 	g := NewWithT(t)
 	w := growing(t, v1beta1.GrowthOnlyIfFits, 0)
-	onNodes(w, 2, trainingpod.StepDomain{Name: "a", Workers: 2}, trainingpod.StepDomain{Name: "b", Workers: 4})
+	onNodes(w, 2, capacity.StepDomain{Name: "a", Workers: 2}, capacity.StepDomain{Name: "b", Workers: 4})
 	w.step().run().settle()
 	both := map[int32]string{2: "a", 3: "a", 4: "b", 5: "b", 6: "b", 7: "b"}
 	g.Expect(nodesOf(w)).To(Equal(both))
@@ -189,11 +198,52 @@ func TestStepsComeAndLeaveNodeByNode(t *testing.T) {
 func TestAFailedWorkerIsReplacedInItsStep(t *testing.T) {
 	g := NewWithT(t)
 	w := growing(t, v1beta1.GrowthOnlyIfFits, 0)
-	onNodes(w, 2, trainingpod.StepDomain{Name: "a", Workers: 2}, trainingpod.StepDomain{Name: "b", Workers: 2})
+	onNodes(w, 2, capacity.StepDomain{Name: "a", Workers: 2}, capacity.StepDomain{Name: "b", Workers: 2})
 	w.step().run().settle()
 	g.Expect(nodesOf(w)).To(Equal(map[int32]string{2: "a", 3: "a", 4: "b", 5: "b"}))
 	w.end(corev1.PodFailed, 3).settle().pass(time.Minute).settle()
 	g.Expect(nodesOf(w)).To(Equal(map[int32]string{2: "a", 6: "a", 4: "b", 5: "b"}))
+}
+
+func TestAStepWithoutRoomForItsRestLeaves(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 0)
+	onNodes(w, 2, capacity.StepDomain{Name: "a", Workers: 2}, capacity.StepDomain{Name: "b", Workers: 2})
+	w.step().run().settle()
+	haveRoom(w, capacity.StepDomain{Name: "b", Workers: 2}) // Others have taken the place that becomes free.
+	w.end(corev1.PodFailed, 3).settle().pass(time.Minute).settle()
+	g.Expect(nodesOf(w)).To(Equal(map[int32]string{4: "b", 5: "b"}), "one of two trains nothing")
+	w.pass(time.Hour).settle()
+	haveRoom(w, capacity.StepDomain{Name: "b", Workers: 4})
+	w.settle().run().settle()
+	g.Expect(nodesOf(w)).To(HaveLen(4))
+	w.o.Verdict = capacity.Verdict{} // The operator has restarted.
+	w.end(corev1.PodFailed, 4).settle()
+	g.Expect(nodesOf(w)).To(HaveLen(3), "it is not known yet where there is room")
+}
+
+func TestAStepThatWaitsInVainGoesElsewhere(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 0)
+	onNodes(w, 2, capacity.StepDomain{Name: "a", Workers: 2}, capacity.StepDomain{Name: "b"})
+	w.step().settle()
+	g.Expect(nodesOf(w)).To(Equal(map[int32]string{2: "a", 3: "a"}))
+	haveRoom(w, capacity.StepDomain{Name: "b", Workers: 2})
+	w.settle()
+	g.Expect(nodesOf(w)).To(Equal(map[int32]string{2: "b", 3: "b"}), "they could not be placed on node a any more")
+}
+
+func TestOnlyWholeStepsAreCreated(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 0)
+	onNodes(w, 4, capacity.StepDomain{Name: "a", Workers: 4}, capacity.StepDomain{Name: "b"})
+	w.step().run().settle()
+	g.Expect(nodesOf(w)).To(HaveLen(4))
+	haveRoom(w, capacity.StepDomain{Name: "b", Workers: 4})
+	w.end(corev1.PodFailed, 3).step()
+	for _, node := range nodesOf(w) {
+		g.Expect(node).To(Equal("a"), "no single worker on node b, though one is missing")
+	}
 }
 
 func TestStepsWaitWhereTheModelDoesNotJudge(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
-	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // chance decides what happens: random numbers, or the bytes of a fuzzer.
@@ -199,12 +198,14 @@ func someVerdict(w *simulator, c chance) capacity.Verdict {
 	}
 	v.SurplusLimit, v.Model = int32N(c, 10), pick(c, "", "A100", "H100", "L40")
 	v.RoomSince = pick(c, time.Time{}, w.now, w.now.Add(-time.Hour))
-	w.o.StepDomains = nil
-	for _, name := range []string{"a", "b", ""} {
-		if step := w.o.Job.Spec.Elasticity.Step; oneIn(c, 2) {
-			w.o.StepDomains = append(w.o.StepDomains, trainingpod.StepDomain{
-				Name: name, Hosts: []string{"host"}, Workers: step * int32N(c, 3),
-			})
+	w.o.StepHosts = map[string][]string{"a": {"host"}, "b": {"host"}}
+	if e := w.o.Job.Spec.Elasticity; e.StepWithin != nil && !oneIn(c, 8) {
+		v.StepDomains, v.SurplusLimit = []capacity.StepDomain{}, 0
+		for _, name := range []string{"b", "a", ""} {
+			if n := e.Step * int32N(c, 3); n > 0 {
+				v.StepDomains = append(v.StepDomains, capacity.StepDomain{Name: name, Workers: n})
+				v.SurplusLimit += n
+			}
 		}
 	}
 	return v

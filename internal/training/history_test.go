@@ -13,7 +13,6 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
-	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // TestRandomHistories drives jobs through random events, restarts of the operator among them, and holds every decision to
@@ -117,8 +116,9 @@ func (w *simulator) calmDown() bool {
 	}
 	w.trouble, w.o.Verdict = trouble{}, capacity.Verdict{
 		Resume: true, SurplusLimit: v1beta1.MaxWorkers, RoomSince: w.now.Add(-24 * time.Hour),
+		StepDomains: []capacity.StepDomain{{Name: "a", Workers: v1beta1.MaxWorkers}},
 	}
-	w.o.StepDomains = []trainingpod.StepDomain{{Name: "a", Hosts: []string{"host"}, Workers: v1beta1.MaxWorkers}}
+	w.o.StepHosts = map[string][]string{"a": {"host"}}
 	for range 4 {
 		if !w.run().settles() || !w.pass(10*time.Minute).settles() {
 			return false

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
@@ -358,7 +359,16 @@ func (m *planned) createsWithin() bool {
 			continue
 		}
 		within, known := m.d.Blueprint.StepDomains[i]
-		if have[within.Name]++; !known || have[within.Name] > within.Workers {
+		have[within.Name]++
+		if !known || !slices.ContainsFunc(m.o.Verdict.StepDomains, func(d capacity.StepDomain) bool {
+			return d.Name == within.Name && have[within.Name] <= d.Workers
+		}) {
+			return false
+		}
+	}
+	// What is created makes whole steps.
+	for _, i := range m.d.CreateWorkers {
+		if name := m.d.Blueprint.StepDomains[i].Name; i >= m.was.Attempt.MinReplicas && have[name]%m.o.Job.Spec.Elasticity.Step != 0 {
 			return false
 		}
 	}

@@ -380,7 +380,11 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 		a.setPieces(pieces{})
 		for i := range in.growers {
 			g := &in.growers[i] // It has all that it wants.
-			jobs[g.Job] = capacity.Verdict{SurplusLimit: g.WholeStepsPlaced(), Unjudged: !g.IsJudged()}
+			v := capacity.Verdict{SurplusLimit: g.WholeStepsPlaced(), Unjudged: !g.IsJudged()}
+			if g.Domains != nil {
+				v.StepDomains = g.HeldDomains()
+			}
+			jobs[g.Job] = v
 		}
 	}
 	// In a queue in which no gang waits now, ended claims keep counting: a gang that comes back must not escape its pause.

@@ -75,8 +75,8 @@ func soonPart(v capacity.Verdict) capacity.Verdict {
 	told := capacity.Verdict{
 		Place: min(v.Place, farPlace), Answer: answer,
 		SurplusLimit: v.SurplusLimit, StepDomains: v.StepDomains, RoomSince: v.RoomSince, Unjudged: v.Unjudged,
-		GiveUp: v.GiveUp, To: v.To, From: v.From, Preempt: v.Preempt, Resume: v.Resume, Model: v.Model, Overdue: v.Overdue, Since: v.Since,
-		InVain: v.InVain, Ahead: v.Ahead,
+		GiveUp: v.GiveUp, To: v.To, From: v.From, Preempt: v.Preempt, Resume: v.Resume, Model: v.Model, Overdue: v.Overdue,
+		Since: v.Since, InVain: v.InVain, Ahead: v.Ahead,
 	}
 	if v.Never != nil {
 		told.Never = &capacity.Answer{QueueLimit: v.Never.QueueLimit}

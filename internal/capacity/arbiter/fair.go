@@ -76,7 +76,8 @@ func (c *collector) collectFairClaims() {
 		if !c.in.fair[queue] || c.in.dockets[queue] != nil {
 			continue
 		}
-		if job := c.jobOf(p); job != nil && p.isWorker && c.waitingSurplus(p, job) != nil {
+		// A step within one node or HyperNode cannot take any place that becomes free.
+		if job := c.jobOf(p); job != nil && p.isWorker && job.Spec.Elasticity.StepWithin == nil && c.waitingSurplus(p, job) != nil {
 			c.in.claims = append(c.in.claims, p)
 		}
 	}

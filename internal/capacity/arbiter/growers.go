@@ -71,11 +71,17 @@ func (c *collector) stepDomainsOf(key types.NamespacedName, job *v1beta1.Elastic
 	if within == nil {
 		return nil
 	}
-	domains := &capacity.StepDomains{Tier: within.DomainTier(), Placed: map[string]int32{}}
+	domains := &capacity.StepDomains{
+		Tier: within.DomainTier(), Placed: map[string]int32{}, Waiting: map[string]int32{}, Before: map[string]bool{},
+	}
+	counts := map[standing]map[string]int32{standsBound: domains.Placed, standsWaiting: domains.Waiting}
 	for _, p := range c.rollOf(types.NamespacedName{Namespace: key.Namespace, Name: gang.SurplusName(key.Name)}).pods {
-		if p.standing == standsBound {
-			domains.Placed[stepWithin(p, job)]++
+		if count := counts[p.standing]; count != nil {
+			count[stepWithin(p, job)]++
 		}
+	}
+	for _, d := range c.arbiter.VerdictFor(key).StepDomains {
+		domains.Before[d.Name] = true
 	}
 	return domains
 }

@@ -83,7 +83,7 @@ func TestStepsOnOneNodeAreToldWhereTheyMayBe(t *testing.T) {
 	t.Run("where there is room", func(t *testing.T) {
 		g := NewWithT(t)
 		grows := verdict(g, 5, func(*fixture) {})
-		g.Expect(grows.StepDomains).To(Equal([]capacity.StepDomain{{Name: "n", Nodes: []string{"n"}, Workers: 6}}))
+		g.Expect(grows.StepDomains).To(Equal([]capacity.StepDomain{{Name: "n", Workers: 6}}))
 		g.Expect(grows.SurplusLimit).To(Equal(int32(6)))
 	})
 	t.Run("which leave as a whole", func(t *testing.T) {

@@ -273,7 +273,8 @@ func (t *teams) surplusWanted(key types.NamespacedName, job *v1beta1.ElasticTrai
 		wants -= int32(len(st.Elasticity.Evicted))
 	}
 	v := t.c.arbiter.VerdictFor(key)
-	if growsIfFits(job) && (!v.Unjudged || job.Spec.Elasticity.Growth.Mode == v1beta1.GrowthOnlyIfFits) {
+	limited := !v.Unjudged || job.Spec.Elasticity.Growth.Mode == v1beta1.GrowthOnlyIfFits || job.Spec.Elasticity.StepWithin != nil
+	if growsIfFits(job) && limited {
 		wants = min(wants, v.SurplusLimit)
 	}
 	return max(wants, 0)

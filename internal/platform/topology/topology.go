@@ -115,6 +115,16 @@ func DomainsAround(domains []Domain, nodes []string) []Domain {
 	return around
 }
 
+// NodesOf are the nodes of the HyperNode of a name, if it is of that tier; none for any other.
+func NodesOf(domains []Domain, tier int, name string) []string {
+	for i := range domains {
+		if domains[i].Name == name && domains[i].Tier == tier {
+			return domains[i].Nodes
+		}
+	}
+	return nil
+}
+
 // HasAll is true for a domain that has all of the nodes.
 func (d *Domain) HasAll(nodes []string) bool {
 	return !slices.ContainsFunc(nodes, func(name string) bool {

@@ -290,7 +290,9 @@ func TestWhatIsSaidOfManyTeamsIsShort(t *testing.T) {
 	for i := range 100 {
 		name := fmt.Sprintf("%03d-%s", i, strings.Repeat("x", 59))
 		r.AsIs[name] = r.AsIs["ads"]
-		r.Changed[name] = &Outcome{Waits: []time.Duration{time.Duration(i) * time.Hour}, Unstarted: make([]time.Duration, 1), Stopped: 1}
+		r.Changed[name] = &Outcome{
+			Waits: []time.Duration{time.Duration(i) * time.Hour}, Unstarted: make([]time.Duration, 1), Stopped: 1,
+		}
 	}
 	said := r.SayChange()
 	g.Expect(len(strings.Join(said, ""))).To(BeNumerically("<", 4096))

@@ -239,23 +239,15 @@ func (g Growth) SurplusTarget() int32 {
 	if g.FollowsRoom() {
 		target = min(target, g.Verdict.SurplusLimit)
 	}
-	if g.Spec.Elasticity.StepWithin != nil {
-		target = min(target, g.RoomWithin())
-	}
 	return g.Spec.Elasticity.WholeSteps(target)
 }
 
-// RoomWithin is how much surplus a job whose steps are each within one node or HyperNode may have: what these have room for, also
-// of a job that the model does not judge, for which there are none.
-func (g Growth) RoomWithin() (n int32) {
-	for i := range g.StepDomains {
-		n += g.StepDomains[i].Workers
-	}
-	return n
-}
-
-// FollowsRoom is true if the job creates only the surplus for which the model sees room.
+// FollowsRoom is true if the job creates only the surplus for which the model sees room. Where each step has to be within one
+// node or HyperNode, only the model knows which has room: a job that it does not judge keeps what it has.
 func (g Growth) FollowsRoom() bool {
+	if g.Spec.Elasticity.StepWithin != nil {
+		return true
+	}
 	switch g.Spec.Elasticity.Growth.Mode {
 	case v1beta1.GrowthOnlyIfFits:
 		return true

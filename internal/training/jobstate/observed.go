@@ -67,8 +67,8 @@ type Observed struct {
 	LackingClaims []string
 	// Near are the HyperNodes that the whole core is in, for a job with networkTopology.
 	Near []trainingpod.Near
-	// StepDomains are where the job may have its steps, for a job with elasticity.stepWithin.
-	StepDomains []trainingpod.StepDomain
+	// StepHosts are the host names of each node or HyperNode in which a job with elasticity.stepWithin may have more surplus.
+	StepHosts map[string][]string
 	// Departures are pods that were seen to leave since the status last recorded losses.
 	Departures []podstate.Departure
 	// MeasuredOutage is how long the last change of size kept the training from progress; 0 if status has that, or nothing was

@@ -14,16 +14,15 @@ type Near struct {
 	Hosts []string
 }
 
-// StepDomain is a node or HyperNode that has room for whole steps of a job.
+// StepDomain is a node or HyperNode that a step is within.
 type StepDomain struct {
 	Name string
 	// Hosts are the host names of its nodes, in order.
 	Hosts []string
-	// Workers is how much surplus the job may have within it in all.
-	Workers int32
 }
 
-// MostHosts is how many host names a pod carries for one HyperNode at most: a larger one is not named.
+// MostHosts is how many host names a pod carries for one HyperNode at most: a larger one is not named. The model gives no steps
+// to a larger one either.
 const MostHosts = 1000
 
 // closenessOf is what a PodGroup is told.

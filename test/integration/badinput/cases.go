@@ -50,6 +50,10 @@ func ranges() []Case {
 			within+".tier: Invalid value: 0: "+within+".tier in body should be greater than or equal to 1"),
 		refused("a step within a tier of 101", setting("spec.elasticity", `{"step":2,"stepWithin":{"level":"HyperNode","tier":101}}`),
 			within+".tier: Invalid value: 101: "+within+".tier in body should be less than or equal to 100"),
+		refused("a step within a wider HyperNode than all workers", `{"spec":{"networkTopology":{"highestTierAllowed":1},"elasticity":`+
+			`{"step":2,"stepWithin":{"level":"HyperNode","tier":2}}}}`, within+".tier: Invalid value: tier (2) must not exceed "+
+			"networkTopology.highestTierAllowed (1), because all workers are in one HyperNode of that: lower tier or raise "+
+			"highestTierAllowed"),
 		refused("a step within a rack", setting("spec.elasticity", `{"step":2,"stepWithin":{"level":"Rack"}}`),
 			within+`.level: Unsupported value: "Rack": supported values: "Node", "HyperNode"`).blind(),
 	}
