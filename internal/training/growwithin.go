@@ -91,8 +91,8 @@ func (g *grower) newSteps(target int32) (steps []newStep) {
 	return steps
 }
 
-// free are the indices of surplus that may be created, or may be once workers that gave way may return.
-func (g *grower) free() (free []int32) {
+// freeIndices are those of surplus that may be created, or may be once workers that gave way may return.
+func (g *grower) freeIndices() (free []int32) {
 	for i := g.Minimum; i < g.Maximum; i++ {
 		if g.mayCreate(i) {
 			free = append(free, i)
@@ -103,7 +103,7 @@ func (g *grower) free() (free []int32) {
 
 // missingWithin is how many workers newSteps have, as far as there are indices for whole ones.
 func (g *grower) missingWithin(target int32) (n int32) {
-	free := int32(len(g.free()))
+	free := int32(len(g.freeIndices()))
 	for _, s := range g.newSteps(target) {
 		if n+s.workers > free {
 			break
@@ -115,7 +115,7 @@ func (g *grower) missingWithin(target int32) (n int32) {
 
 // createWithin creates the workers of newSteps, as far as there are indices for whole ones.
 func (g *grower) createWithin(target int32) {
-	free := g.free()
+	free := g.freeIndices()
 	for _, s := range g.newSteps(target) {
 		if int(s.workers) > len(free) {
 			return
