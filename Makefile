@@ -409,7 +409,7 @@ bench-outcome: ## Play what docs/benchmarks/outcome.jsonl does not have, and wri
 		-commit="$$(git log -1 --format=%h -- internal/training internal/capacity config/volcano test/perf/outcome test/perf/scheduler)" -page=docs/benchmarks/outcome.md
 
 .PHONY: bench-whatif bench-whatif-stock
-bench-whatif: ## Hold answers of tideline whatif to what Volcano's scheduler makes of a change, and write docs/benchmarks/whatif.md: SEEDS=5, TRACE; hours.
+bench-whatif: ## Hold answers of tideline whatif to what Volcano's scheduler makes of a change, and write docs/benchmarks/whatif.md: SEEDS=5, TRACE; half an hour a seed.
 	@$(whatif) -loads=0.9
 
 bench-whatif-stock: ## The same under the configuration that Volcano ships, with more load.
