@@ -3,6 +3,8 @@ package capacity
 import (
 	"cmp"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Volcano's plugin capacity lets the queue try first that holds the least of its share, and of one queue one gang after another.
@@ -68,16 +70,21 @@ func (qs *quotas) tryByShare(queues []string, try func(i int) (placed bool)) (st
 	return still
 }
 
-// shareOf is what a queue holds of what it deserves; 1 for one that deserves nothing (updateQueueAttrShare in
-// volcano.sh/volcano/pkg/scheduler/plugins/capacity/capacity.go).
+// shareOf is what a queue holds of what it deserves; 1 for one that deserves nothing. It deserves its guarantee at least, and no
+// more than its limit (updateQueueAttrShare and its callers in volcano.sh/volcano/pkg/scheduler/plugins/capacity/capacity.go).
 func (qs *quotas) shareOf(queue string) (share float64, deserves bool) {
 	q := qs.queues[queue]
-	for name, amount := range q.Deserved {
-		if held := q.Allocated[name]; amount > 0 {
-			share, deserves = max(share, float64(held)/float64(amount)), true
-		} else if held > 0 {
-			share, deserves = max(share, 1), true
+	consider := func(name corev1.ResourceName) {
+		limit := qs.limitOf(&q, name)
+		if deserved := max(min(q.Deserved[name], limit), q.Guarantee[name]); deserved > 0 {
+			share, deserves = max(share, float64(q.Allocated[name])/float64(deserved)), true
 		}
+	}
+	for name := range q.Deserved {
+		consider(name)
+	}
+	for name := range q.Guarantee {
+		consider(name)
 	}
 	if !deserves {
 		return 1, false

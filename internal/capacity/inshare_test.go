@@ -50,6 +50,7 @@ func TestAGangOfAQueueWithLittleIsForeseenBeforeOlderOnes(t *testing.T) {
 
 func TestQueuesTakeTurnsAsTheyFill(t *testing.T) {
 	qs := newQuotas(twoShares())
+	qs.total = Amounts{gpu: 8}
 	var order []int
 	still := qs.tryByShare([]string{"a", "a", "a", "b", "b", "c", "b"}, func(i int) bool {
 		order = append(order, i)
@@ -63,4 +64,19 @@ func TestQueuesTakeTurnsAsTheyFill(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(order).To(Equal([]int{0, 3, 1, 4, 6, 2, 5}))
 	g.Expect(still).To(Equal([]bool{false, false, false, false, true, false, false}))
+}
+
+func TestAQueueDeservesItsGuaranteeAndNoMoreThanItsLimit(t *testing.T) {
+	qs := newQuotas([]Queue{
+		{Name: "guaranteed", Guarantee: Amounts{gpu: 2}, Allocated: Amounts{gpu: 1}},
+		{Name: "limited", Deserved: Amounts{gpu: 4}, Capability: Amounts{gpu: 2}, Allocated: Amounts{gpu: 1}},
+		{Name: "nothing", Deserved: Amounts{gpu: 0}, Allocated: Amounts{gpu: 1}},
+	})
+	qs.total = Amounts{gpu: 8}
+	g := NewWithT(t)
+	for name, half := range map[string]bool{"guaranteed": true, "limited": true, "nothing": false, "unknown": false} {
+		share, deserves := qs.shareOf(name)
+		g.Expect(deserves).To(Equal(half), name)
+		g.Expect(share).To(Equal(map[bool]float64{true: 0.5, false: 1}[half]), name)
+	}
 }

@@ -57,14 +57,19 @@ func (qs *quotas) headroom(g *Gang) (Amounts, int32) {
 		if amount <= 0 {
 			continue
 		}
-		limit := qs.total[name] - qs.guaranteed[name] + q.Guarantee[name]
-		if capability, limited := q.Capability[name]; limited {
-			limit = min(limit, capability)
-		}
-		left[name] = limit - q.Allocated[name]
+		left[name] = qs.limitOf(&q, name) - q.Allocated[name]
 		workers = min(workers, g.workersWithin(name, max(0, left[name])))
 	}
 	return left, int32(workers)
+}
+
+// limitOf is how much of a resource a queue may hold.
+func (qs *quotas) limitOf(q *Queue, name corev1.ResourceName) int64 {
+	limit := qs.total[name] - qs.guaranteed[name] + q.Guarantee[name]
+	if capability, limited := q.Capability[name]; limited {
+		limit = min(limit, capability)
+	}
+	return limit
 }
 
 // withinLimit is true if the limit of the gang's queue allows the gang once the crowd and the leaving pods are gone.

@@ -97,28 +97,44 @@ func (s simulation) growInDomains(c *growing, part int32) (grown int32) {
 	if c.within.rooms == nil {
 		c.within.rooms = s.stepRooms(c)
 	}
-	for i := range c.within.rooms {
-		r := &c.within.rooms[i]
-		for grown+c.Step <= part && s.seatWithin(c, r) {
-			*c.within.mayWithin(r.name) += c.Step
-			grown += c.Step
-			r.lacks = c.Step
+	for len(c.within.rooms) > 0 && grown+c.Step <= part {
+		r := &c.within.rooms[0]
+		if !s.seatWithin(c, r) {
+			c.within.rooms = c.within.rooms[1:] // Room only shrinks while it is divided.
+			continue
 		}
+		*c.within.mayWithin(r.name) += c.Step
+		grown += c.Step
+		r.lacks = c.Step
 	}
 	return grown
 }
 
-// seatWithin places what a grower lacks of a step within a domain; false if there is no room for all of it.
+// seatWithin places what a grower lacks of a step within a domain; false if there is no room for all of it. The rest of a step
+// counts on what leaving pods free: one of its own may be among these.
 func (s simulation) seatWithin(c *growing, r *stepRoom) bool {
+	on, by := &c.Gang, s.freeView()
 	if r.on != nil {
-		if s.largest(r.on) < r.lacks {
+		on = r.on
+	}
+	asked := *on
+	if asked.Workers = r.lacks; r.lacks < c.Step {
+		by = s.soonView()
+		if !s.withinLimit(&asked, &crowd{}) {
 			return false
 		}
-		s.placeWorkers(r.on, r.lacks, s.freeView())
+	} else if _, headroom := s.headroom(&asked); headroom < r.lacks {
+		return false
+	}
+	if r.on != nil {
+		if s.demandOf(r.on).roomBy(by) < r.lacks {
+			return false
+		}
+		s.placeWorkers(r.on, r.lacks, by)
 		return true
 	}
 	a := s.compile(&c.Shape)
-	if _, headroom := s.headroom(&c.Gang); headroom < r.lacks || s.roomOn(a, r.node, s.freeView(), math.MaxInt32) < r.lacks {
+	if s.roomOn(a, r.node, by, math.MaxInt32) < r.lacks {
 		return false
 	}
 	s.allocate(&c.Gang, r.lacks)
@@ -130,9 +146,6 @@ func (s simulation) seatWithin(c *growing, r *stepRoom) bool {
 // some wait, then those that it was told of last, then those with the least room, so that large ones stay whole.
 func (s simulation) stepRooms(c *growing) []stepRoom {
 	rooms := []stepRoom{}
-	if _, headroom := s.headroom(&c.Gang); headroom <= 0 {
-		return rooms
-	}
 	in, free := s.confined(&c.Gang)
 	add := func(r stepRoom, nodes []string) {
 		d := c.Domains
@@ -156,7 +169,7 @@ func (s simulation) stepRooms(c *growing) []stepRoom {
 		for _, d := range s.hyperNodes {
 			if d.Tier == c.Domains.Tier && len(d.Nodes) <= mostNodesWithin {
 				on := c.Gang.boundTo(d)
-				add(stepRoom{name: d.Name, on: on, most: s.largest(on)}, d.Nodes)
+				add(stepRoom{name: d.Name, on: on, most: s.demandOf(on).roomBy(s.viewFor(c, d.Name))}, d.Nodes)
 			}
 		}
 	} else {
@@ -172,7 +185,7 @@ func (s simulation) stepRooms(c *growing) []stepRoom {
 func (s simulation) addNodeRooms(c *growing, add func(r stepRoom, nodes []string)) {
 	a := s.compile(&c.Shape)
 	for _, n := range a.nodes {
-		most := a.countFitting(n, s.freeOn(n), math.MaxInt32)
+		most := a.countFitting(n, s.viewFor(c, n.Name).vector(n), math.MaxInt32)
 		if most == 0 {
 			continue // Of 5,000 nodes most are full.
 		}
@@ -182,6 +195,14 @@ func (s simulation) addNodeRooms(c *growing, add func(r stepRoom, nodes []string
 		}
 		add(r, []string{n.Name})
 	}
+}
+
+// viewFor is by what the room of a domain is judged: with what leaving pods free, if a step of the grower lacks workers there.
+func (s simulation) viewFor(c *growing, name string) view {
+	if c.Domains.Placed[name]%c.Step > 0 {
+		return s.soonView()
+	}
+	return s.freeView()
 }
 
 // domainOf is a node as a domain. Its name is that of no HyperNode.

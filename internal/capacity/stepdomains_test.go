@@ -85,6 +85,17 @@ func TestEachStepFindsRoomInOneHyperNode(t *testing.T) {
 	g.Expect(grow(8, 3)).To(BeEmpty(), "there is none of that tier")
 }
 
+func TestTheRestOfAStepAwaitsItsOwnPlace(t *testing.T) {
+	grown := func(placed int32) []StepDomain {
+		pods := []Pod{used("a", int64(placed)), leaves(surplus("a", "x", 9, 1))}
+		grower := growsWithin(0, named("x", 4-placed, time.Hour), 4, map[string]int32{"a": placed})
+		_, all := cluster([]Node{nodeOf("a", 4)}, pods...).LimitGrowth([]Grower{grower}, nil)
+		return all[grower.Job]
+	}
+	NewWithT(t).Expect(grown(3)).To(Equal([]StepDomain{{"a", 4}}), "a worker of it leaves")
+	NewWithT(t).Expect(grown(0)).To(BeEmpty(), "a new step has no room yet")
+}
+
 func TestAStepStaysWithTheNodeThatItWasToldOf(t *testing.T) {
 	g := NewWithT(t)
 	where := func(d StepDomains) []StepDomain {

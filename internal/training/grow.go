@@ -82,12 +82,8 @@ func (g *grower) growInStep() {
 	if left := g.Growth().RestartLeft(); left > 0 {
 		g.requeueAfter(left) // What may join freely now may not afterwards.
 	}
-	if g.withdrawStranded() {
-		return
-	}
 	target, have := g.Growth().SurplusTarget(), g.surplus()
-	if g.Growth().FollowsRoom() && have.waiting > 0 && have.placed+have.waiting > target {
-		g.withdrawWaiting() // Others have taken the room that was there for these.
+	if g.withdrawBeyond(target, have) {
 		return
 	}
 	missing := g.missingSurplus(target)
@@ -108,6 +104,18 @@ func (g *grower) growInStep() {
 	}
 	g.returnEvicted()
 	g.createSurplus(target)
+}
+
+// withdrawBeyond deletes surplus that waits for room which others have taken. It reports whether there is any.
+func (g *grower) withdrawBeyond(target int32, have surplusCount) (withdrawn bool) {
+	if g.Spec.Elasticity.StepWithin != nil {
+		return g.withdrawStranded(target)
+	}
+	withdrawn = g.Growth().FollowsRoom() && have.waiting > 0 && have.placed+have.waiting > target
+	if withdrawn {
+		g.withdrawWaiting()
+	}
+	return withdrawn
 }
 
 // noteStep records that a step began with the worker that got its node last, if it is of no earlier step.

@@ -233,6 +233,32 @@ func TestAStepThatWaitsInVainGoesElsewhere(t *testing.T) {
 	g.Expect(nodesOf(w)).To(Equal(map[int32]string{2: "b", 3: "b"}), "they could not be placed on node a any more")
 }
 
+// Whatever the planner does next, it comes to rest: settle fails if it does not.
+func TestAStepThatIsBrokenAndOneThatComesDoNotQuarrel(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 0)
+	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To[int32](60)
+	onNodes(w, 2, capacity.StepDomain{Name: "a", Workers: 2}, capacity.StepDomain{Name: "b"})
+	w.step().run().settle()
+	haveRoom(w, capacity.StepDomain{Name: "b", Workers: 2})
+	w.end(corev1.PodFailed, 3).settle()
+	w.run().settle().pass(10 * time.Minute).settle().run().settle()
+	for index, node := range nodesOf(w) {
+		g.Expect(node).To(Equal("b"), "worker %d", index)
+	}
+	g.Expect(nodesOf(w)).To(HaveLen(2))
+}
+
+func TestTheRestOfAStepKeepsToWhatTheProfileAllows(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 0)
+	onNodes(w, 2, capacity.StepDomain{Name: "a", Workers: 2}, capacity.StepDomain{Name: "b", Workers: 2})
+	w.step().run().settle()
+	w.o.Verdict.SurplusLimit = 2 // As when others of the team hold what was allowed.
+	w.end(corev1.PodFailed, 5).settle().pass(time.Minute).settle()
+	g.Expect(nodesOf(w)).To(Equal(map[int32]string{2: "a", 3: "a"}), "the other of two trains nothing, and none may come")
+}
+
 func TestOnlyWholeStepsAreCreated(t *testing.T) {
 	g := NewWithT(t)
 	w := growing(t, v1beta1.GrowthOnlyIfFits, 0)

@@ -14,24 +14,20 @@ import (
 //	it has      node a: 3, node b: 4, node c: 2
 //	it creates  the rest of the step on a, then a step on b; what is on c makes no step, and leaves
 
-// domainSurplus is the surplus within one node or HyperNode: workers that stay and have a node, by rising index, and those that
-// wait for one. may is how much the verdict allows there.
+// domainSurplus is the surplus within one node or HyperNode: workers that stay and have a node, by rising index, those that wait
+// for one, and how many this decision creates. may is how much the verdict allows there.
 type domainSurplus struct {
 	name            string
 	placed, waiting []*podstate.Worker
-	may             int32
+	created, may    int32
+	// completes is true if the rest of a step that lacks workers is to come.
+	completes bool
 }
 
-func (d *domainSurplus) has() int32 { return int32(len(d.placed) + len(d.waiting)) }
+func (d *domainSurplus) has() int32 { return int32(len(d.placed)+len(d.waiting)) + d.created }
 
-// rounded is how much it has once what is there makes whole steps: with the rest of a step if there is room for it, else without.
-func (d *domainSurplus) rounded(step int32) int32 {
-	beyond := d.has() % step
-	if up := d.has() - beyond + step; beyond > 0 && up <= d.may {
-		return up
-	}
-	return d.has() - beyond
-}
+// lacks is how many workers would make its steps whole.
+func (d *domainSurplus) lacks(step int32) int32 { return (step - d.has()%step) % step }
 
 // surplusByDomain lists the surplus by domain: those of the verdict in its order, then all others by name.
 func (g *grower) surplusByDomain() []*domainSurplus {
@@ -59,10 +55,32 @@ func (g *grower) surplusByDomain() []*domainSurplus {
 			in(w).waiting = append(in(w).waiting, w)
 		}
 	}
+	for _, i := range g.d.CreateWorkers {
+		if d := known[g.d.Blueprint.StepDomains[i].Name]; d != nil && g.IsSurplus(i) {
+			d.created++
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(others)) {
 		all = append(all, others[name])
 	}
 	return all
+}
+
+// completeSteps chooses the steps whose rest is to come: where the verdict has room for it, as far as the target allows. It
+// returns the surplus by domain, and how much of it is whole steps then.
+func (g *grower) completeSteps(target int32) (all []*domainSurplus, total int32) {
+	step := g.Spec.Elasticity.Step
+	all = g.surplusByDomain()
+	for _, d := range all {
+		total += d.has() - d.has()%step
+	}
+	for _, d := range all {
+		if lacks := d.lacks(step); lacks > 0 && d.has()+lacks <= d.may && total+step <= target {
+			d.completes = true
+			total += step
+		}
+	}
+	return all, total
 }
 
 // newStep is workers that make a step whole within a node or HyperNode.
@@ -73,18 +91,23 @@ type newStep struct {
 
 // newSteps are those that the job lacks of its target: the rest of steps that lack workers first, then whole ones.
 func (g *grower) newSteps(target int32) (steps []newStep) {
-	step, all, total := g.Spec.Elasticity.Step, g.surplusByDomain(), int32(0)
+	step := g.Spec.Elasticity.Step
+	all, total := g.completeSteps(target)
 	add := func(d *domainSurplus, workers int32) {
-		if hosts := g.StepHosts[d.name]; len(hosts) > 0 && workers > 0 {
+		if hosts := g.StepHosts[d.name]; len(hosts) > 0 {
 			steps = append(steps, newStep{trainingpod.StepDomain{Name: d.name, Hosts: hosts}, workers})
 		}
 	}
 	for _, d := range all {
-		total += d.rounded(step)
-		add(d, d.rounded(step)-d.has())
+		if d.completes {
+			add(d, d.lacks(step))
+		}
 	}
 	for _, d := range all {
-		for has := d.rounded(step); has+step <= d.may && total+step <= target; has, total = has+step, total+step {
+		if d.lacks(step) > 0 && !d.completes {
+			continue
+		}
+		for has := d.has() + d.lacks(step); has+step <= d.may && total+step <= target; has, total = has+step, total+step {
 			add(d, step)
 		}
 	}
@@ -94,7 +117,7 @@ func (g *grower) newSteps(target int32) (steps []newStep) {
 // freeIndices are those of surplus that may be created, or may be once workers that gave way may return.
 func (g *grower) freeIndices() (free []int32) {
 	for i := g.Minimum; i < g.Maximum; i++ {
-		if g.mayCreate(i) {
+		if g.mayCreate(i) && !slices.Contains(g.d.CreateWorkers, i) {
 			free = append(free, i)
 		}
 	}
@@ -131,14 +154,15 @@ func (g *grower) createWithin(target int32) {
 	}
 }
 
-// withdrawStranded deletes surplus that waits within a node or HyperNode that has no room for it any more: it could not be placed
-// elsewhere. It reports whether there is any.
-func (g *grower) withdrawStranded() (withdrawn bool) {
-	if g.Spec.Elasticity.StepWithin == nil || g.Verdict.StepDomains == nil {
+// withdrawStranded deletes surplus that waits within a node or HyperNode that has no room for it any more, since it could not be
+// placed elsewhere, and all that waits if the job has more whole steps than its target. It reports whether there is any.
+func (g *grower) withdrawStranded(target int32) (withdrawn bool) {
+	if g.Verdict.StepDomains == nil {
 		return false
 	}
-	for _, d := range g.surplusByDomain() {
-		if d.has() <= d.may {
+	all, total := g.completeSteps(target)
+	for _, d := range all {
+		if d.has() <= d.may && total <= target {
 			continue
 		}
 		for _, w := range d.waiting {
@@ -149,18 +173,23 @@ func (g *grower) withdrawStranded() (withdrawn bool) {
 	return withdrawn
 }
 
-// leaveRemainders is leaveRemainder for a job whose steps are each within one domain: the rest of a step comes only if the
-// verdict has room for it there.
+// leaveRemainders is leaveRemainder for a job whose steps are each within one domain. Workers of a step whose rest is not to come
+// leave, and none is awaited for it any more.
 func (g *grower) leaveRemainders(step int32) {
-	if g.Verdict.StepDomains == nil {
-		return // It is not known yet where there is room.
+	if g.Verdict.StepDomains == nil || g.IsGated() && !g.IsAdmitted() {
+		return // It is not known yet how much there may be, and where.
 	}
-	returns := g.Growth().RestartLeft() > 0 || g.Growth().PauseLeft() <= 0
-	for _, d := range g.surplusByDomain() {
-		if beyond := d.has() % step; beyond > 0 && (!returns || d.rounded(step) < d.has()) {
-			if !g.leave(d.placed, beyond) {
-				return
-			}
+	pauses := g.Growth().RestartLeft() <= 0 && g.Growth().PauseLeft() > 0
+	all, _ := g.completeSteps(g.Growth().SurplusTarget())
+	for _, d := range all {
+		if d.lacks(step) == 0 || d.completes && !pauses {
+			continue
+		}
+		for _, w := range d.waiting {
+			g.deleteWorker(w)
+		}
+		if !g.leave(d.placed, int32(len(d.placed))%step) {
+			return
 		}
 	}
 }

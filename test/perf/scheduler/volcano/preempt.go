@@ -1,14 +1,17 @@
 package main
 
 import (
+	"slices"
+
 	"volcano.sh/volcano/pkg/scheduler/api"
+	"volcano.sh/volcano/pkg/scheduler/conf"
 	"volcano.sh/volcano/pkg/scheduler/framework"
 )
 
 // execute runs an action. Jobs that preempt could not serve are kept from it: it asks each node about each pod that waits, and
 // with hundreds of such jobs that is most of the time of a session.
 func (s *session) execute(a framework.Action, ssn *framework.Session) {
-	if a.Name() != "preempt" {
+	if a.Name() != "preempt" || !priorityJudges(s.tiers) {
 		a.Execute(ssn)
 		return
 	}
@@ -22,6 +25,11 @@ func (s *session) execute(a framework.Action, ssn *framework.Session) {
 	}
 }
 
+// priorityJudges is true where plugin priority is in the first tier: then it has a say in all victims.
+func priorityJudges(tiers []conf.Tier) bool {
+	return len(tiers) > 0 && slices.ContainsFunc(tiers[0].Plugins, func(p conf.PluginOption) bool { return p.Name == "priority" })
+}
+
 // beyondPreemption are the jobs that miss pods of which not one has room, and not all even if all pods of a lower priority in
 // their queue left. Preempt places pods on what is free, leaves or is freed so; plugin priority, which the first tier of our
 // configuration has, spares all others. It places single pods of a gang, too, on what is free, which reclaim counts on after it,
@@ -32,7 +40,7 @@ func beyondPreemption(ssn *framework.Session) map[api.JobID]*api.JobInfo {
 	for id, job := range ssn.Jobs {
 		pod, alike := pendingPod(job)
 		missing := job.MinAvailable - job.ReadyTaskNum() - job.WaitingTaskNum()
-		if !alike || missing <= 0 || len(job.Tasks) > len(job.TaskStatusIndex[api.Pending]) {
+		if !alike || pod.InitResreq.IsEmpty() || missing <= 0 || len(job.Tasks) > len(job.TaskStatusIndex[api.Pending]) {
 			continue // Not starving, or a job whose own pods might leave for each other.
 		}
 		key := asked{job.Queue, job.Priority, pod.InitResreq.String()}
