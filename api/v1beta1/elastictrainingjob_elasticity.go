@@ -41,7 +41,7 @@ type Elasticity struct {
 // WholeSteps is the largest number of surplus workers, of at most this many, that is a multiple of the step.
 func (e *Elasticity) WholeSteps(surplus int32) int32 { return surplus - surplus%max(e.Step, 1) }
 
-// StepWithin says within what all surplus workers of a step are.
+// StepWithin says where the surplus workers of one step stay together.
 //
 // +kubebuilder:validation:XValidation:rule="self.level != 'HyperNode' || has(self.tier)",fieldPath=".tier",message="level HyperNode needs tier, that of the HyperNodes that hold whole steps: set it, or set level to Node"
 // +kubebuilder:validation:XValidation:rule="self.level != 'Node' || !has(self.tier)",fieldPath=".tier",messageExpression="'tier (%d) is for level HyperNode; a step of level Node is on one node: remove tier, or set level to HyperNode'.format([self.tier])"
@@ -57,7 +57,7 @@ type StepWithin struct {
 	Tier *int32 `json:"tier,omitempty"`
 }
 
-// StepLevel is within what a step is.
+// StepLevel is what holds a whole step.
 //
 // +kubebuilder:validation:Enum=Node;HyperNode
 type StepLevel string

@@ -17,8 +17,7 @@ import (
 // queueInLine is a queue with gangs that have yet to try.
 type queueInLine struct {
 	queue string
-	// share is what it holds of its share: of the resource of which it holds most. A queue without a share counts as if it held all
-	// of one, and comes after those that do.
+	// share and hasShare are what shareOf returns. Of equal shares a queue that deserves something comes first.
 	share    float64
 	hasShare bool
 	// waiting are its gangs in their order, by number.
@@ -70,8 +69,9 @@ func (qs *quotas) tryByShare(queues []string, try func(i int) (placed bool)) (st
 	return still
 }
 
-// shareOf is what a queue holds of what it deserves; 1 for one that deserves nothing. It deserves its guarantee at least, and no
-// more than its limit (updateQueueAttrShare and its callers in volcano.sh/volcano/pkg/scheduler/plugins/capacity/capacity.go).
+// shareOf divides what a queue holds by what it deserves, and takes the resource with the largest quotient; 1 and false for a
+// queue that deserves nothing. A queue deserves at least its guarantee, and at most its limit (updateQueueAttrShare and its
+// callers in volcano.sh/volcano/pkg/scheduler/plugins/capacity/capacity.go).
 func (qs *quotas) shareOf(queue string) (share float64, deserves bool) {
 	q := qs.queues[queue]
 	consider := func(name corev1.ResourceName) {

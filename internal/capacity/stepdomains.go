@@ -14,7 +14,7 @@ import (
 //
 //	step 4, single nodes:  3 free | 9 free | 4 free  ->  none | 8 | 4
 
-// StepDomains are the nodes or HyperNodes of which each step of a job is within one. Those of the maps are known by their names.
+// StepDomains says where a job has its steps, each of which stays within one node or HyperNode. The maps are by names of these.
 type StepDomains struct {
 	// Tier is that of the HyperNodes; 0 for single nodes.
 	Tier int
@@ -64,7 +64,7 @@ type domainGrowth struct {
 // stepRoom is a domain that may have room for a step.
 type stepRoom struct {
 	name string
-	// lacks is how many workers make its steps whole; else a whole step.
+	// lacks is how many workers complete a step there: less than a step if one lacks workers.
 	lacks int32
 	// on is the gang within a HyperNode, and node a single node.
 	on   *Gang

@@ -117,11 +117,17 @@ func (g *grower) newSteps(target int32) (steps []newStep) {
 // freeIndices are those of surplus that may be created, or may be once workers that gave way may return.
 func (g *grower) freeIndices() (free []int32) {
 	for i := g.Minimum; i < g.Maximum; i++ {
-		if g.mayCreate(i) && !slices.Contains(g.d.CreateWorkers, i) {
+		if g.mayCreate(i) && !g.creates(i) {
 			free = append(free, i)
 		}
 	}
 	return free
+}
+
+// creates is true for a worker that this decision creates. They are listed by rising index.
+func (g *grower) creates(i int32) bool {
+	_, listed := slices.BinarySearch(g.d.CreateWorkers, i)
+	return listed
 }
 
 // missingWithin is how many workers newSteps have, as far as there are indices for whole ones.

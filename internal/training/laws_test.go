@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
-	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
@@ -342,37 +341,6 @@ func (m *planned) createsWhatFits() bool {
 		}
 	}
 	return surplus <= m.o.Verdict.SurplusLimit
-}
-
-func (m *planned) createsWithin() bool {
-	if m.o.Job.Spec.Elasticity.StepWithin == nil {
-		return len(m.d.Blueprint.StepDomains) == 0
-	}
-	have := map[string]int32{}
-	for i := range m.o.Workers {
-		if p := &m.o.Workers[i]; m.current(p) && p.Index >= m.was.Attempt.MinReplicas && !p.Terminating && !p.HasEnded() {
-			have[p.StepDomain]++
-		}
-	}
-	for _, i := range m.d.CreateWorkers {
-		if i < m.was.Attempt.MinReplicas {
-			continue
-		}
-		within, known := m.d.Blueprint.StepDomains[i]
-		have[within.Name]++
-		if !known || !slices.ContainsFunc(m.o.Verdict.StepDomains, func(d capacity.StepDomain) bool {
-			return d.Name == within.Name && have[within.Name] <= d.Workers
-		}) {
-			return false
-		}
-	}
-	// What is created makes whole steps.
-	for _, i := range m.d.CreateWorkers {
-		if name := m.d.Blueprint.StepDomains[i].Name; i >= m.was.Attempt.MinReplicas && have[name]%m.o.Job.Spec.Elasticity.Step != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 func (m *planned) countersRise() bool {

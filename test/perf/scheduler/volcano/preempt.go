@@ -30,11 +30,12 @@ func priorityJudges(tiers []conf.Tier) bool {
 	return len(tiers) > 0 && slices.ContainsFunc(tiers[0].Plugins, func(p conf.PluginOption) bool { return p.Name == "priority" })
 }
 
-// beyondPreemption are the jobs that miss pods of which not one has room, and not all even if all pods of a lower priority in
-// their queue left. Preempt places pods on what is free, leaves or is freed so; plugin priority, which the first tier of our
-// configuration has, spares all others. It places single pods of a gang, too, on what is free, which reclaim counts on after it,
-// so that a job stays in where there is room for one. Pods that it evicts for other jobs make no further room, as long as each
-// victim is as large as the pod that it leaves for: so it is where this program is used.
+// beyondPreemption lists the jobs for which preempt would do nothing. There is no room for a single one of their pods now, and
+// too little for the whole gang even if every pod of a lower priority in their queue left: plugin priority spares all others.
+//
+// A job with room for one pod is not listed: preempt places that pod in thought, and reclaim counts on it afterwards. What
+// preempt evicts for other jobs makes no further room if each victim is as large as the pod that it leaves for, as in the
+// benchmarks that use this program.
 func beyondPreemption(ssn *framework.Session) map[api.JobID]*api.JobInfo {
 	rooms, hopeless := map[asked]room{}, map[api.JobID]*api.JobInfo{}
 	for id, job := range ssn.Jobs {
