@@ -2,9 +2,11 @@ package faults
 
 import (
 	"fmt"
+	"slices"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -85,6 +87,26 @@ var (
 			env.startsAnew(3)
 		},
 	})
+	paging = tell(story{
+		name: "a page is named, changed and gone while a job is suspended", slug: "page", gpus: 2, rare: true,
+		leaves: append(slices.Clone(fullSize[:3]), "Service a-workers", "PodGroup a", "Service a-pages"),
+		setup: func(env *environment) {
+			env.submit(2)
+			env.trains(2, "the job runs before the story begins")
+		},
+		action: func(env *environment) { env.patchJob(`{"spec":{"pages":[{"name":"board","port":6006}]}}`) },
+		sequel: func(env *environment) {
+			env.leadsTo(6006, "the page is reached")
+			env.patchJob(`{"spec":{"pages":[{"name":"board","port":6007}]}}`)
+			env.leadsTo(6007, "the page is reached at its new port")
+			env.suspend(true)
+			env.Eventually(env.Fetch(jobName)).Should(And(testutil.HaveReason(v1beta1.ReasonSuspended),
+				HaveField("Status.PageRoute", BeEmpty())), "what led to it goes with the job's workers")
+			env.suspend(false)
+			env.trains(2, "the job goes on")
+			env.leadsTo(6007, "the page is reached again")
+		},
+	})
 	expiring = tell(story{
 		name: "a job ends and deletes itself after its time", slug: "expire", gpus: 4, rare: true,
 		deletes: jobName, createsOnce: true,
@@ -116,4 +138,19 @@ func ownsItsParts(env *environment) {
 			return nil
 		})).To(Succeed(), "everything is the job's own")
 	}
+}
+
+// leadsTo awaits that the job's page is reached, at a port of worker 0. What failed is tried again after half a minute.
+func (env *environment) leadsTo(port int32, why string) {
+	env.Eventually(func(g Gomega) {
+		job := env.Read(jobName)
+		g.Expect(testutil.Condition(job, v1beta1.ConditionPagesRouted).Reason).To(Equal(v1beta1.ReasonRouted))
+		g.Expect(job.Status.Pages).To(HaveLen(1))
+		service, ingress := &corev1.Service{}, &networkingv1.Ingress{}
+		key := client.ObjectKey{Namespace: env.Namespace, Name: jobName + "-pages"}
+		g.Expect(env.Client.Get(env.t.Context(), key, service)).To(Succeed())
+		g.Expect(service.Spec.Ports).To(ConsistOf(HaveField("TargetPort.IntVal", port)))
+		g.Expect(env.Client.Get(env.t.Context(), key, ingress)).To(Succeed())
+		g.Expect(ingress.Labels[v1beta1.LabelPages]).To(Equal(service.Labels[v1beta1.LabelPages]))
+	}).Should(Succeed(), why)
 }

@@ -20,14 +20,14 @@ import (
 )
 
 // snapshot says line by line what there is of jobs, without times, UIDs and the environment's name, so that the ends of two runs
-// can be compared: every pod, PodGroup, Service, ConfigMap, Secret and NetworkPolicy of their namespace, the statuses of all jobs
-// and merges, and of what the environment has outside of the namespace: profiles, their Queues, what holds room for them,
+// can be compared: every pod, PodGroup, Service, Ingress, ConfigMap, Secret and NetworkPolicy of their namespace, the statuses of
+// all jobs and merges, and of what the environment has outside of the namespace: profiles, their Queues, what holds room for them,
 // PriorityClasses, reports.
 func (env *environment) snapshot() ([]string, error) {
 	var b strings.Builder
 	for _, describe := range []func(*strings.Builder) error{
-		env.describePods, env.describeGroups, env.describeServices, env.describeConfigMaps, env.describeUnread, env.describeStatuses,
-		env.describeMerges, env.describeTeams, env.describeClasses, env.describeReports,
+		env.describePods, env.describeGroups, env.describeServices, env.describePages, env.describeConfigMaps, env.describeUnread,
+		env.describeStatuses, env.describeMerges, env.describeTeams, env.describeClasses, env.describeReports,
 	} {
 		if err := describe(&b); err != nil {
 			return nil, err
@@ -88,6 +88,19 @@ func (env *environment) describeServices(b *strings.Builder) error {
 	err := env.Client.List(env.t.Context(), services, client.InNamespace(env.Namespace))
 	for _, service := range services.Items {
 		fmt.Fprintf(b, "Service %s\n", service.Name)
+	}
+	return err
+}
+
+// describePages tells where routes to pages lead. That of a job which ended, or lost its pages, must be gone.
+func (env *environment) describePages(b *strings.Builder) error {
+	routes := &networkingv1.IngressList{}
+	err := env.Client.List(env.t.Context(), routes, client.InNamespace(env.Namespace))
+	for i := range routes.Items {
+		route := &routes.Items[i]
+		for _, p := range route.Spec.Rules[0].HTTP.Paths {
+			fmt.Fprintf(b, "Ingress %s: %s to %s\n", route.Name, p.Path, p.Backend.Service.Name)
+		}
 	}
 	return err
 }

@@ -82,7 +82,7 @@ var (
 // stories are those that are told with a crash at each write; rareStories with a few only, outside of the full grid.
 var (
 	stories     = []*story{growing, givingWay, losing, failing, finishing, scaling, suspending, preempting}
-	rareStories = []*story{replacing, saving, restarting, ranging, plain, expiring}
+	rareStories = []*story{replacing, saving, restarting, ranging, plain, paging, expiring}
 )
 
 var (

@@ -121,12 +121,16 @@ kind: Configuration
 merges:
   localStores: %q
   runningIntervalSeconds: 1
+pages:
+  host: pages.example.com
+  ingressClass: any
 `, shared.stores), 0o600))
 }
 
 // installComponents gives the operator the rights that some jobs want of it.
 func installComponents(ctx context.Context) error {
-	objects, err := testutil.Manifests(ctx, "components/ssh-keys/role.yaml", "components/job-network-policy/role.yaml")
+	objects, err := testutil.Manifests(ctx, "components/ssh-keys/role.yaml", "components/job-network-policy/role.yaml",
+		"components/job-pages/*.yaml")
 	for _, o := range objects {
 		err = errors.Join(err, shared.Client.Create(ctx, o))
 	}
