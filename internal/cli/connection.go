@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -122,11 +123,23 @@ func (c *Connection) Name(what string, args []string) (types.NamespacedName, err
 	}
 	if namespace == "" {
 		var err error
-		if namespace, _, err = c.load().Namespace(); err != nil {
-			return types.NamespacedName{}, fmt.Errorf("find your namespace (name it by -n): %w", err)
+		if namespace, err = c.FindNamespace(); err != nil {
+			return types.NamespacedName{}, err
 		}
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// FindNamespace is that of -n or of the context.
+func (c *Connection) FindNamespace() (string, error) {
+	if c.namespace != "" {
+		return c.namespace, nil
+	}
+	namespace, _, err := c.load().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("find your namespace (name it by -n): %w", err)
+	}
+	return namespace, nil
 }
 
 // NamespaceOf is the namespace of an object that a file names: that of -n, which must not differ from its own, or that of the
@@ -138,14 +151,8 @@ func (c *Connection) NamespaceOf(o client.Object) (string, error) {
 		return own, fmt.Errorf("it is in another namespace than -n %s: leave one out", c.namespace)
 	case own != "":
 		return own, nil
-	case c.namespace != "":
-		return c.namespace, nil
 	}
-	namespace, _, err := c.load().Namespace()
-	if err != nil {
-		return "", fmt.Errorf("find your namespace (name it by -n): %w", err)
-	}
-	return namespace, nil
+	return c.FindNamespace()
 }
 
 // CompleteJobs offers a shell the trainings and merges of the namespace.
@@ -217,4 +224,31 @@ func (c *Connection) list(
 	}
 	slices.Sort(names)
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// pageSize is how many objects a list asks for at a time.
+const pageSize = 500
+
+// ListPages lists all objects of a list's kind, page by page, and shows each. The next page may overwrite what was shown. The API
+// server forgets pages after some minutes, so that each must be quick.
+func ListPages(
+	ctx context.Context, c client.Client, list client.ObjectList, show func(client.Object), in ...client.ListOption,
+) error {
+	for next := true; next; next = list.GetContinue() != "" {
+		options := slices.Concat([]client.ListOption{client.Limit(pageSize), client.Continue(list.GetContinue())}, in)
+		if err := c.List(ctx, list, options...); err != nil {
+			return err
+		}
+		if err := meta.EachListItem(list, func(o runtime.Object) error {
+			object, ok := o.(client.Object)
+			if !ok {
+				return fmt.Errorf("%T is no object", o)
+			}
+			show(object)
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -164,15 +164,10 @@ func rewrite(ctx context.Context, c client.Client, kind schema.GroupVersionKind)
 	var all []metav1.PartialObjectMetadata
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	for next := true; next; next = list.Continue != "" {
-		if err := c.List(ctx, list, client.Limit(500), client.Continue(list.Continue)); err != nil {
-			return 0, fmt.Errorf("list all objects: %w", err)
-		}
-		for i := range list.Items {
-			all = append(all, metav1.PartialObjectMetadata{
-				ObjectMeta: metav1.ObjectMeta{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name},
-			})
-		}
+	if err := cli.ListPages(ctx, c, list, func(o client.Object) {
+		all = append(all, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}})
+	}); err != nil {
+		return 0, fmt.Errorf("list all objects: %w", err)
 	}
 	var refused []string
 	for i := range all {
