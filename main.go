@@ -48,6 +48,7 @@ import (
 	"github.com/tideline-io/tideline/internal/cli/doctor"
 	"github.com/tideline-io/tideline/internal/cli/ledgercopy"
 	"github.com/tideline-io/tideline/internal/cli/simulate"
+	"github.com/tideline-io/tideline/internal/cli/space"
 	"github.com/tideline-io/tideline/internal/cli/storage"
 	"github.com/tideline-io/tideline/internal/cli/submit"
 	"github.com/tideline-io/tideline/internal/cli/why"
@@ -82,7 +83,8 @@ func main() {
 		approve.Command(connection), simulate.Command(connection), simulate.WhatIf(connection),
 		submit.Command(connection, time.Now), convert.Command(),
 		ledgercopy.Command(recorder.ReadLedger, recorder.OpenLedger), storage.Command(connection, crd.Names),
-		why.Sizing(connection, recorder.ReadLedger, time.Now), doctor.Command(connection), versionCommand())
+		why.Sizing(connection, recorder.ReadLedger, time.Now), space.AskSpace(connection, time.Now),
+		space.PruneClaims(connection, time.Now), doctor.Command(connection), versionCommand())
 	os.Exit(cli.Execute(ctrl.SetupSignalHandler(), root, cli.ReadArguments(os.Args), os.Stdin, os.Stdout, os.Stderr))
 }
 
