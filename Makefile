@@ -238,12 +238,12 @@ test: ## Run unit tests, and scenarios and faults on a real API server and Volca
 	@exec test/run.sh unit project chart cluster+faults integration+profile+merge,report
 
 .PHONY: test-long
-test-long: ## Run what waits or tries too much for make test: long specs, Volcano as shipped, shared GPUs, HyperNodes, pages of trainings, order and sizing, the model of capacity beside Volcano, unit tests with new seeds and in random order, both of Volcano's pairs of actions, notebooks with Kubeflow's controller, a crash at every write.
+test-long: ## Run what waits or tries too much for make test: long specs, Volcano as shipped, shared GPUs, HyperNodes, pages of trainings, also through a real gateway, order and sizing, the model of capacity beside Volcano, unit tests with new seeds and in random order, both of Volcano's pairs of actions, notebooks with Kubeflow's controller, a crash at every write.
 	@status=0
 	TIDELINE_FRESH=1 test/run.sh unit project chart || status=1
 	TIDELINE_LABELS=long test/run.sh cluster integration merge profile report || status=1
 	TIDELINE_LABELS= TIDELINE_DIFFERENTIAL=300 test/run.sh stock,order+sharing,pages,capacity+topology,sizing || status=1
-	TIDELINE_FAULTS=each test/run.sh crashes seeds mergeline pairs notebooks faults || status=1
+	TIDELINE_FAULTS=each test/run.sh crashes seeds mergeline pairs notebooks gateway faults || status=1
 	exit $$status
 
 .PHONY: test-faults

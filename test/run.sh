@@ -325,6 +325,11 @@ pages() {
 	specs pages 20m integration/pages 1
 }
 
+# gateway has such pages reached through Traefik, which is built for it.
+gateway() {
+	specs gateway 20m integration/gateway 1
+}
+
 # sizing runs the numbered behaviours of sizing, with a real Prometheus.
 sizing() {
 	specs sizing 25m integration/sizing 1
@@ -443,7 +448,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | crashes | seeds | project | chart | bundle | cluster | demo | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | pages | topology | mergeline | sizing | report | pools | jobs | soak | \
+	unit | crashes | seeds | project | chart | bundle | cluster | demo | integration | versions | stock | pairs | capacity | merge | profile | order | sharing | pages | gateway | topology | mergeline | sizing | report | pools | jobs | soak | \
 		ledger | requests | node | quickstart | install | image | site | pytorchjob | volcanojob | notebooks | faults | olm | helm)
 		echo "== $1 tests"
 		"$1"

@@ -150,6 +150,14 @@ var (
 		},
 		tags: "remove_all_sd", // without service discovery, which is most of what it is built of
 	}
+	// Traefik is a gateway of the Gateway API and an Ingress controller, built only
+	// where a suite starts it: about 10 minutes on two cores the first time. It has no
+	// later version because of a module that 3.7 needs and the module proxy has not.
+	Traefik = Part{
+		name:     "traefik",
+		module:   "github.com/traefik/traefik/v3",
+		programs: []program{{"traefik", "github.com/traefik/traefik/v3/cmd/traefik", "10 min"}},
+	}
 	// OLM is the Operator Lifecycle Manager, built only where a suite starts it: about
 	// 3 minutes on two cores the first time.
 	OLM = Part{

@@ -21,8 +21,8 @@ import (
 
 // snapshot says line by line what there is of jobs, without times, UIDs and the environment's name, so that the ends of two runs
 // can be compared: every pod, PodGroup, Service, Ingress, ConfigMap, Secret and NetworkPolicy of their namespace, the statuses of
-// all jobs and merges, and of what the environment has outside of the namespace: profiles, their Queues, what holds room for them,
-// PriorityClasses, reports.
+// all jobs and merges, and of what the environment has outside of the namespace: profiles, their Queues, what holds room for
+// them, PriorityClasses, reports.
 func (env *environment) snapshot() ([]string, error) {
 	var b strings.Builder
 	for _, describe := range []func(*strings.Builder) error{

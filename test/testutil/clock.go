@@ -25,7 +25,7 @@ func BuildSettableOperator(ctx context.Context, dir string) (string, error) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return "", ErrClockNotSettable
 	}
-	root, err := repository(ctx)
+	root, err := FindRepository(ctx)
 	if err != nil {
 		return "", err
 	}

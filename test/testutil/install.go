@@ -59,9 +59,21 @@ func (w *World) Install(ctx context.Context) error {
 	return nil
 }
 
+// ApplyComponent applies a component of config/components, as an admin who wants what it is for.
+func ApplyComponent(s *Scenario, name string) {
+	s.t.Helper()
+	objects, err := Manifests(s.ctx, "components/"+name+"/*.yaml")
+	s.must(err, "read component "+name)
+	for _, o := range objects {
+		if err := s.Client.Create(s.ctx, o); !apierrors.IsAlreadyExists(err) {
+			s.must(err, "apply component "+name)
+		}
+	}
+}
+
 // Manifests reads the objects of files under config/, which are given as patterns, without kustomizations.
 func Manifests(ctx context.Context, patterns ...string) ([]*unstructured.Unstructured, error) {
-	root, err := repository(ctx)
+	root, err := FindRepository(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +145,8 @@ func (w *World) awaitServed(ctx context.Context, name string) error {
 	return nil
 }
 
-// repository is the root of the source tree that the test was built from.
-func repository(ctx context.Context) (string, error) {
+// FindRepository returns the root of the source tree that the test was built from.
+func FindRepository(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", rootPackage).Output()
 	if err != nil {
 		return "", fmt.Errorf("find the source tree of %s: %w", rootPackage, err)

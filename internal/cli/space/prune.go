@@ -117,6 +117,7 @@ func (p *pruning) take(ctx context.Context, c *claim, d space.Decision) error {
 	o := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}}
 	var err error
 	switch d.Step {
+	case space.StepKeep:
 	case space.StepMark:
 		err = p.annotate(ctx, o, c, d.Since.UTC().Format(time.RFC3339))
 	case space.StepUnmark:

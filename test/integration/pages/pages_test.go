@@ -15,6 +15,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/training/pages"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/gatewayapi"
 )
 
 var _ = Describe("Pages of a training", Ordered, Serial, func() {
@@ -81,7 +82,7 @@ var _ = Describe("Pages of a training", Ordered, Serial, func() {
 
 	BeforeAll(func() {
 		s = shared.World.NewScenario(GinkgoT(), "pages", 4)
-		grant(s)
+		testutil.ApplyComponent(s, "job-pages")
 	})
 
 	It("are reached by an Ingress that leads to worker 0, and follow it", func() {
@@ -150,7 +151,9 @@ var _ = Describe("Pages of a training", Ordered, Serial, func() {
 		Eventually(routed("a")).Should(Equal(v1beta1.ReasonGatewayAPIMissing), "the operator runs, and the job says what is missing")
 		Expect(there("Ingress")()).To(BeEmpty(), "what led there before is gone")
 		Eventually(s.Fetch("a")).Should(testutil.Train(2))
-		installGatewayAPI(s)
+		definitions, err := gatewayapi.ReadDefinitions(ctx, "httproutes")
+		Expect(err).NotTo(HaveOccurred(), "the definition of HTTPRoute is read")
+		s.Create(definitions[0])
 		Eventually(routed("a")).Should(Equal(v1beta1.ReasonRouted), "by itself")
 		route := &unstructured.Unstructured{}
 		route.SetGroupVersionKind(pages.HTTPRouteKind)

@@ -4,21 +4,13 @@ package pages
 
 import (
 	"context"
-	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/test/cluster"
-	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
@@ -45,41 +37,5 @@ var shared = suite.New(cluster.Options{GPUNodes: -1}).Configured(func(c *config.
 // restart starts the operator anew with these pages in its configuration.
 func restart(ctx context.Context, pages config.Pages) {
 	GinkgoHelper()
-	c := config.DefaultConfiguration()
-	c.Pages = pages
-	content, err := yaml.Marshal(c)
-	Expect(err).NotTo(HaveOccurred())
-	file := filepath.Join(GinkgoT().TempDir(), "configuration.yaml")
-	Expect(os.WriteFile(file, content, 0o600)).To(Succeed())
-	in := shared.Installation()
-	Expect(in.StopOperator()).To(Succeed(), "the operator ends, and its log is clean")
-	Expect(in.Operate(ctx, testutil.OperatorOptions{Args: []string{"--config=" + file}})).To(Succeed(), "and is started anew")
-}
-
-// grant gives the operator the rights of component job-pages.
-func grant(s *testutil.Scenario) {
-	GinkgoHelper()
-	role, err := testutil.Manifests(s.Context(), "components/job-pages/*.yaml")
-	Expect(err).NotTo(HaveOccurred(), "the component is read")
-	for _, o := range role {
-		if err := s.Client.Create(s.Context(), o); !apierrors.IsAlreadyExists(err) {
-			Expect(err).NotTo(HaveOccurred(), "the component is applied")
-		}
-	}
-}
-
-// installGatewayAPI gives the API server the definition of HTTPRoute, as the project releases it.
-func installGatewayAPI(s *testutil.Scenario) {
-	GinkgoHelper()
-	cmd := exec.CommandContext(s.Context(), "go", "mod", "download", "-json", "sigs.k8s.io/gateway-api")
-	cmd.Dir = filepath.Join("..", "..", "tools", "gatewayapi")
-	out, err := cmd.Output()
-	Expect(err).NotTo(HaveOccurred(), "the module is there: %s", out)
-	var module struct{ Dir string }
-	Expect(json.Unmarshal(out, &module)).To(Succeed())
-	content, err := os.ReadFile(filepath.Join(module.Dir, "config", "crd", "standard", "gateway.networking.k8s.io_httproutes.yaml"))
-	Expect(err).NotTo(HaveOccurred(), "it has the definition")
-	definition := &unstructured.Unstructured{}
-	Expect(yaml.Unmarshal(content, definition)).To(Succeed())
-	s.Create(definition)
+	shared.Reconfigure(ctx, func(c *config.Configuration) { c.Pages = pages })
 }

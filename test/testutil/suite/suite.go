@@ -192,23 +192,40 @@ func (s *Suite) start(ctx context.Context, o cluster.Options) ([]byte, error) {
 	o.Log = ginkgo.GinkgoWriter
 	var flags []string
 	if s.configure != nil {
-		c := config.DefaultConfiguration()
-		s.configure(c)
-		content, err := yaml.Marshal(c)
+		flag, err := writeConfiguration(s.configure)
 		if err != nil {
 			return nil, err
 		}
-		file := filepath.Join(ginkgo.GinkgoT().TempDir(), "configuration.yaml")
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			return nil, err
-		}
-		flags = []string{"--config=" + file}
+		flags = []string{flag}
 	}
 	var err error
 	if s.installation, err = testutil.Start(ctx, o, flags...); err != nil {
 		return nil, err
 	}
 	return json.Marshal(paths{s.installation.Kubeconfig, s.installation.AuditLog})
+}
+
+// writeConfiguration writes the default configuration, changed so, into a file that is there as long as the spec, and returns the
+// flag that names it.
+func writeConfiguration(configure func(*config.Configuration)) (flag string, err error) {
+	c := config.DefaultConfiguration()
+	configure(c)
+	content, err := yaml.Marshal(c)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(ginkgo.GinkgoT().TempDir(), "configuration.yaml")
+	return "--config=" + file, os.WriteFile(file, content, 0o600)
+}
+
+// Reconfigure starts the operator anew with its default configuration, changed so, for specs that are Serial.
+func (s *Suite) Reconfigure(ctx context.Context, configure func(*config.Configuration)) {
+	ginkgo.GinkgoHelper()
+	flag, err := writeConfiguration(configure)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "the configuration is written")
+	gomega.Expect(s.installation.StopOperator()).To(gomega.Succeed(), "the operator ends, and its log is clean")
+	started := s.installation.Operate(ctx, testutil.OperatorOptions{Args: []string{flag}})
+	gomega.Expect(started).To(gomega.Succeed(), "and is started anew")
 }
 
 func (s *Suite) join(shared []byte) error {
