@@ -419,9 +419,9 @@ whatif = exec nice -n 10 go run ./test/perf/outcome -whatif -trace='$(TRACE)' -d
 	-commit="$$(git log -1 --format=%h -- internal/capacity internal/quota config/volcano test/perf/outcome test/perf/scheduler)"
 
 .PHONY: bench-forecast
-bench-forecast: ## Hold answers of tideline simulate to when trainings start, and write docs/benchmarks/forecast.md: SEEDS=2, TRACE; hours.
+bench-forecast: ## Hold answers of tideline simulate to when trainings start, where docs/benchmarks/forecast.jsonl does not have the run, and write docs/benchmarks/forecast.md: SEEDS=2, TRACE; half an hour a run.
 	@exec nice -n 10 go run ./test/perf/outcome -forecast -trace='$(TRACE)' -days=2 -loads=0.9,1.1 -seeds=$(or $(SEEDS),2) \
-		-page=docs/benchmarks/forecast.md \
+		-results=docs/benchmarks/forecast.jsonl -page=docs/benchmarks/forecast.md \
 		-commit="$$(git log -1 --format=%h -- internal/training internal/capacity config/volcano test/perf/outcome test/perf/scheduler)"
 
 .PHONY: bench-fragmentation

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,100 +135,131 @@ func pinball(part float64, says, truth time.Duration) float64 {
 
 // accuracy is what forecasts of one run were worth.
 type accuracy struct {
-	load float64
-	seed uint64
-	// asked, silent and room count trainings; the rest is about those without room at once.
-	asked, silent, room, judged int
-	// covered is how many of these waited as long as the interval says, and unknown how many had not started at the end.
-	covered, unknown int
-	// loss is the mean pinball loss of the median, and of all three percentiles, in minutes; usual that of the waits before.
-	loss, usual, losses, usuals float64
-	// medians of the waits, as said and in truth.
-	said, truth time.Duration
+	Load   float64
+	Seed   uint64
+	Days   int
+	Commit string
+	// Asked, Silent and Room count trainings; the rest is about those without room at once.
+	Asked, Silent, Room, Judged int
+	// Covered is how many of these waited as long as the interval says, Sooner and Later how many less and more, and Unknown how many
+	// had not started at the end.
+	Covered, Sooner, Later, Unknown int
+	// Loss is the mean pinball loss of the median, and Losses of all three percentiles, in minutes; Usual and Usuals those of the waits
+	// before.
+	Loss, Usual, Losses, Usuals float64
+	// Medians of the waits, as said and in truth.
+	Said, Truth time.Duration
 }
 
-func (f *forecaster) judge(load float64, seed uint64, end time.Duration) accuracy {
-	a := accuracy{load: load, seed: seed, asked: len(f.asked) + f.silent, silent: f.silent}
+func (f *forecaster) judge(end time.Duration) accuracy {
+	a := accuracy{Asked: len(f.asked) + f.silent, Silent: f.silent}
 	var said, truth []time.Duration
 	for i := range f.asked {
 		is := &f.asked[i]
 		if is.room {
-			a.room++
+			a.Room++
 			continue
 		}
-		a.judged++
+		a.Judged++
 		waited := is.of.waited(end)
 		if is.of.starts < 0 {
-			a.unknown++
+			a.Unknown++
 		}
-		if waited >= is.says[0]-tolerance && waited <= is.says[2]+tolerance {
-			a.covered++
+		switch {
+		case waited < is.says[0]-tolerance:
+			a.Sooner++
+		case waited > is.says[2]+tolerance:
+			a.Later++
+		default:
+			a.Covered++
 		}
 		said, truth = append(said, is.says[1]), append(truth, waited)
 		minutes := float64(time.Minute)
-		a.loss += pinball(parts[1], is.says[1], waited) / minutes
-		a.usual += pinball(parts[1], is.usual[1], waited) / minutes
+		a.Loss += pinball(parts[1], is.says[1], waited) / minutes
+		a.Usual += pinball(parts[1], is.usual[1], waited) / minutes
 		for k, part := range parts {
-			a.losses += pinball(part, is.says[k], waited) / minutes / float64(len(parts))
-			a.usuals += pinball(part, is.usual[k], waited) / minutes / float64(len(parts))
+			a.Losses += pinball(part, is.says[k], waited) / minutes / float64(len(parts))
+			a.Usuals += pinball(part, is.usual[k], waited) / minutes / float64(len(parts))
 		}
 	}
-	if a.judged > 0 {
-		for _, sum := range []*float64{&a.loss, &a.usual, &a.losses, &a.usuals} {
-			*sum /= float64(a.judged)
+	if a.Judged > 0 {
+		for _, sum := range []*float64{&a.Loss, &a.Usual, &a.Losses, &a.Usuals} {
+			*sum /= float64(a.Judged)
 		}
 	}
-	a.said, a.truth = partOf(said, 0.5), partOf(truth, 0.5)
+	a.Said, a.Truth = partOf(said, 0.5), partOf(truth, 0.5)
 	return a
 }
 
-// compareForecasts plays each load and seed, and asks on the way.
+// compareForecasts plays the loads and seeds that the file of results does not have, and asks on the way.
 func (p *plan) compareForecasts(ctx context.Context, program player, trace []traced) error {
-	end := time.Duration(p.days) * day
-	var all []accuracy
 	for seed := uint64(1); seed <= uint64(p.seeds); seed++ {
 		for _, load := range p.loads {
-			var asks *forecaster
-			on := func(c *cluster) (subject, error) {
-				var err error
-				asks, err = newForecaster(c, trace, end-untilEnd)
-				return asks, err
+			have, err := readResults[accuracy](p.results)
+			if err != nil {
+				return err
 			}
-			_, err := program.playOn(ctx, entrant{ourName, true, on}, draw(trace, load, seed, p.days), p.days, nil)
+			if slices.ContainsFunc(have, func(a accuracy) bool { return a.Load == load && a.Seed == seed && a.Days == p.days }) {
+				continue
+			}
+			a, err := p.playAndAsk(ctx, program, trace, load, seed)
 			if err == nil {
-				err = asks.failed
+				err = addResult(p.results, a)
 			}
 			if err != nil {
 				return fmt.Errorf("load %.1f, seed %d: %w", load, seed, err)
 			}
-			a := asks.judge(load, seed, end)
 			_, _ = fmt.Printf("%+v\n", a)
-			all = append(all, a)
 		}
 	}
 	if p.page == "" {
 		return nil
 	}
-	return benchmark.WriteResults(p.page, "make bench-forecast", p.tableOfForecasts(all), nil)
+	all, err := readResults[accuracy](p.results)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b accuracy) int { return cmp.Or(cmp.Compare(a.Load, b.Load), cmp.Compare(a.Seed, b.Seed)) })
+	return benchmark.WriteResults(p.page, "make bench-forecast", tableOfForecasts(all), nil)
+}
+
+// playAndAsk plays one load and seed.
+func (p *plan) playAndAsk(ctx context.Context, program player, trace []traced, load float64, seed uint64) (accuracy, error) {
+	end := time.Duration(p.days) * day
+	var asks *forecaster
+	on := func(c *cluster) (subject, error) {
+		var err error
+		asks, err = newForecaster(c, trace, end-untilEnd)
+		return asks, err
+	}
+	if _, err := program.playOn(ctx, entrant{ourName, true, on}, draw(trace, load, seed, p.days), p.days, nil); err != nil {
+		return accuracy{}, err
+	}
+	a := asks.judge(end)
+	a.Load, a.Seed, a.Days, a.Commit = load, seed, p.days, p.commit
+	return a, asks.failed
 }
 
 // tableOfForecasts writes the results as Markdown.
-func (p *plan) tableOfForecasts(all []accuracy) string {
+func tableOfForecasts(all []accuracy) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s; at commit %s.\n\n", text.FormatCount(p.days, "day"), text.FormatCount(p.seeds, "seed"), p.commit)
-	b.WriteString("| load | seed | asked about | no answer | room at once | judged | not begun at the end | " +
-		"within the 90 % interval | median wait said, min | in truth, min | loss of the median, min | of the usual wait, min | " +
-		"loss of all three, min | " +
-		"of the usual, min |\n|" + strings.Repeat("---|", 14) + "\n")
+	commits := map[string]bool{}
+	for i := range all {
+		commits[all[i].Commit] = true
+	}
+	fmt.Fprintf(&b, "%s, at commit %s.\n\n", text.FormatCount(len(all), "run"), strings.Join(slices.Sorted(maps.Keys(commits)), " and "))
+	b.WriteString("| load | seed | days | asked about | no answer | room at once | judged | not begun at the end | " +
+		"within the 90 % interval | sooner | later | median wait said, min | in truth, min | loss of the median, min | " +
+		"of the usual wait, min | loss of all three, min | of the usual, min |\n|" + strings.Repeat("---|", 17) + "\n")
 	judged, covered := 0, 0
 	var loss, usual float64
 	for i := range all {
 		a := &all[i]
-		fmt.Fprintf(&b, "| %.1f | %d | %d | %d | %d | %d | %d | %d | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n",
-			a.load, a.seed, a.asked, a.silent, a.room, a.judged, a.unknown, a.covered, a.said.Minutes(), a.truth.Minutes(),
-			a.loss, a.usual, a.losses, a.usuals)
-		judged, covered = judged+a.judged, covered+a.covered
-		loss, usual = loss+a.loss*float64(a.judged), usual+a.usual*float64(a.judged)
+		fmt.Fprintf(&b, "| %.1f | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n",
+			a.Load, a.Seed, a.Days, a.Asked, a.Silent, a.Room, a.Judged, a.Unknown, a.Covered, a.Sooner, a.Later,
+			a.Said.Minutes(), a.Truth.Minutes(), a.Loss, a.Usual, a.Losses, a.Usuals)
+		judged, covered = judged+a.Judged, covered+a.Covered
+		loss, usual = loss+a.Loss*float64(a.Judged), usual+a.Usual*float64(a.Judged)
 	}
 	if judged == 0 {
 		b.WriteString("\nEvery training had room at once: nothing is judged.\n")

@@ -159,7 +159,7 @@ type toPlay struct {
 
 // missing lists the runs that the file of results does not have.
 func (p *plan) missing() ([]toPlay, error) {
-	have, err := readResults(p.results)
+	have, err := readResults[result](p.results)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (r *result) isOfSameRun(is result) bool {
 }
 
 // readResults reads a file of results, one a line; none of a file that is not there.
-func readResults(path string) (all []result, err error) {
+func readResults[T any](path string) (all []T, err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -191,7 +191,7 @@ func readResults(path string) (all []result, err error) {
 	}
 	defer func() { _ = file.Close() }()
 	for from := json.NewDecoder(file); ; {
-		var r result
+		var r T
 		if err := from.Decode(&r); errors.Is(err, io.EOF) {
 			return all, nil
 		} else if err != nil {
@@ -201,7 +201,8 @@ func readResults(path string) (all []result, err error) {
 	}
 }
 
-func addResult(path string, r *result) error {
+// addResult adds a line to a file of results.
+func addResult(path string, r any) error {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err

@@ -127,7 +127,7 @@ func (c column) write(of []result) string {
 
 // writePage writes what a file of results has into a page.
 func writePage(page, results string) error {
-	all, err := readResults(results)
+	all, err := readResults[result](results)
 	if err != nil {
 		return err
 	}
