@@ -50,6 +50,9 @@ type Outlook struct {
 	Starts  []time.Duration
 	// From says how often lifetimes were drawn from each source, over the trainings that run.
 	From map[lifetime.Source]int
+	// Came is how many trainings came in the last time that is learnt from, which was so long; 0 for none.
+	Came   int
+	Window time.Duration
 }
 
 // StartBy is after what time a part, from 0 to 1, of the futures has the training placed; false for more than two weeks.
@@ -125,6 +128,7 @@ type futures struct {
 	// variants is the gang asked about, on each model of accelerator that it may have. others wait.
 	variants, others []*capacity.Gang
 	lasts            map[types.NamespacedName]func(*rand.Rand) time.Duration
+	arrivals         arrivals
 }
 
 // sketch says what is known without a future, and returns what futures are drawn from; nil if none has to be. Afterwards nothing
@@ -158,7 +162,10 @@ func (a *Arbiter) sketch(
 	}
 	o.noteVictims(f.model.FindVictims(&o.Gang, c.surplusLeaves))
 	f.others = o.othersOf(waiting)
-	f.lasts = c.lifetimes(lifetime.NewHistory(c.endedTrainings()), f.others, o.From)
+	history := lifetime.NewHistory(c.endedTrainings())
+	f.lasts = c.lifetimes(history, f.others, o.From)
+	f.arrivals = c.arrivalsLately(history, job)
+	o.Came, o.Window = len(f.arrivals.came), f.arrivals.window
 	return o, f, nil
 }
 
@@ -263,8 +270,11 @@ func (f *futures) draw(random *rand.Rand, now time.Time, stop func() bool) (firs
 		}
 		return drawn[of]
 	}
+	comes := f.arrivals.drawFuture(random, now)
 	for _, g := range f.variants {
-		after, fits := f.model.ForeseeStart(g, f.others, capacity.Future{Now: now, Horizon: farthest, Lasts: lasts, Stop: stop})
+		after, fits := f.model.ForeseeStart(g, f.others, capacity.Future{
+			Now: now, Horizon: farthest, Lasts: lasts, Comes: comes, Stop: stop,
+		})
 		if fits && (!placed || after < first) {
 			first, placed = after, true
 		}
