@@ -121,8 +121,8 @@ func (f *foreseen) expect(after time.Duration, end func()) {
 	f.ends = slices.Insert(f.ends, i, ending{at, end})
 }
 
-// takeArrivals lets the gangs come that do so before the next end, and returns who waits then, in order. Nothing became free since
-// the others were tried, so that each newcomer is tried alone.
+// takeArrivals lets the gangs come that do so before the next end, and returns who waits then, in order. Nothing became free
+// since the others were tried, so that each newcomer is tried alone.
 func (f *foreseen) takeArrivals(waiting []candidate) []candidate {
 	if f.future.Comes == nil {
 		return waiting

@@ -226,20 +226,26 @@ func (c *Connection) list(
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// pageSize is how many objects a list asks for at a time.
-const pageSize = 500
+// pageSize is how many objects a list asks for at a time. Some weigh half a megabyte.
+const pageSize = 100
 
-// ListPages lists all objects of a list's kind, page by page, and shows each. The next page may overwrite what was shown. The API
-// server forgets pages after some minutes, so that each must be quick.
+// ListPages lists all objects of a list's kind, page by page, and shows each. The API server forgets pages after some minutes, so
+// that each must be quick. The list itself stays as it is.
 func ListPages(
 	ctx context.Context, c client.Client, list client.ObjectList, show func(client.Object), in ...client.ListOption,
 ) error {
-	for next := true; next; next = list.GetContinue() != "" {
-		options := slices.Concat([]client.ListOption{client.Limit(pageSize), client.Continue(list.GetContinue())}, in)
-		if err := c.List(ctx, list, options...); err != nil {
+	for token, more := "", true; more; more = token != "" {
+		// JSON leaves what it does not name as the page before had it: the token after the last page, and fields of objects.
+		page, ok := list.DeepCopyObject().(client.ObjectList)
+		if !ok {
+			return fmt.Errorf("%T is no list", list)
+		}
+		options := slices.Concat([]client.ListOption{client.Limit(pageSize), client.Continue(token)}, in)
+		if err := c.List(ctx, page, options...); err != nil {
 			return err
 		}
-		if err := meta.EachListItem(list, func(o runtime.Object) error {
+		token = page.GetContinue()
+		if err := meta.EachListItem(page, func(o runtime.Object) error {
 			object, ok := o.(client.Object)
 			if !ok {
 				return fmt.Errorf("%T is no object", o)

@@ -44,8 +44,8 @@ type arrived struct {
 	lasts func(*rand.Rand) time.Duration
 }
 
-// arrivalsLately are those but for the training that is asked about. One that was suspended before it began did not wait.
-func (c *collector) arrivalsLately(history *lifetime.History, but *v1beta1.ElasticTrainingJob) arrivals {
+// learnArrivals returns those but for the training that is asked about. One that was suspended before it began did not wait.
+func learnArrivals(c *collector, history *lifetime.History, but *v1beta1.ElasticTrainingJob) arrivals {
 	var jobs []*v1beta1.ElasticTrainingJob
 	for _, job := range c.jobs {
 		age := c.now.Sub(job.CreationTimestamp.Time)

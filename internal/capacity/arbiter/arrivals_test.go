@@ -26,7 +26,7 @@ func arrivalsOf(t *testing.T, s *fixture) arrivals {
 	m, done, err := a.mirrored(t.Context())
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	defer done()
-	return a.newCollector(m, now).arrivalsLately(lifetime.NewHistory(nil), &v1beta1.ElasticTrainingJob{})
+	return learnArrivals(a.newCollector(m, now), lifetime.NewHistory(nil), &v1beta1.ElasticTrainingJob{})
 }
 
 // times are when they came, since the window began.

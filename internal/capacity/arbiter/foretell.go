@@ -164,7 +164,7 @@ func (a *Arbiter) sketch(
 	f.others = o.othersOf(waiting)
 	history := lifetime.NewHistory(c.endedTrainings())
 	f.lasts = c.lifetimes(history, f.others, o.From)
-	f.arrivals = c.arrivalsLately(history, job)
+	f.arrivals = learnArrivals(c, history, job)
 	o.Came, o.Window = len(f.arrivals.came), f.arrivals.window
 	return o, f, nil
 }

@@ -109,6 +109,9 @@ func gather(ctx context.Context, c client.Client, t *team) (*gathered, error) {
 		// After the claims, so that what is known of users is the newer of the two.
 		users := t.readUsers(ctx, c, namespace, g)
 		for _, p := range claims {
+			users.addSource(p)
+		}
+		for _, p := range claims {
 			g.claims = append(g.claims, t.read(p, users))
 		}
 	}
@@ -121,10 +124,14 @@ func (t *team) read(p *corev1.PersistentVolumeClaim, by *users) claim {
 		size = p.Spec.Resources.Requests[corev1.ResourceStorage]
 	}
 	known := claim{Claim: space.Claim{
-		Namespace: p.Namespace, Name: p.Name, Size: size.DeepCopy(), Leaving: p.DeletionTimestamp != nil,
-		Rule: p.Annotations[v1beta1.AnnotationPruneAfter], UnusedSince: p.Annotations[v1beta1.AnnotationUnusedSince],
-		Users: by.names(p.Name), LastUse: by.ended[p.Name].Time,
+		Namespace: p.Namespace, Name: p.Name, Size: size.DeepCopy(), Created: p.CreationTimestamp.Time,
+		Leaving: p.DeletionTimestamp != nil, Rule: p.Annotations[v1beta1.AnnotationPruneAfter],
+		UnusedSince: p.Annotations[v1beta1.AnnotationUnusedSince], UnusedSeen: p.Annotations[v1beta1.AnnotationUnusedSeen],
+		Users: by.names(p.Name), LastUse: by.ended[p.Name].Time, Missed: by.missed,
 	}, uid: p.UID, version: p.ResourceVersion}
+	if owner := metav1.GetControllerOf(p); owner != nil { // such as the pod of an ephemeral volume
+		known.Users = append(known.Users, owner.Kind+" "+owner.Name)
+	}
 	if t.profile != nil {
 		for _, set := range t.profile.Spec.DataSets {
 			for _, v := range set.Versions {
@@ -144,6 +151,8 @@ type users struct {
 	ended map[string]metav1.Time
 	// made are the beginnings of names of claims that StatefulSets make.
 	made map[string]string
+	// missed is [space.Claim.Missed].
+	missed string
 }
 
 func (u *users) add(kind string, o client.Object, claims ...string) {
@@ -177,13 +186,23 @@ func (t *team) readUsers(ctx context.Context, c client.Client, namespace string,
 		}
 	})
 	list(v1beta1.MergeJobKind, &v1beta1.MergeJobList{}, func(o client.Object) {
-		if merge, ok := o.(*v1beta1.MergeJob); ok && merge.Spec.Store.Claim != nil {
-			u.add(v1beta1.MergeJobKind, o, merge.Spec.Store.Claim.Name)
+		if merge, ok := o.(*v1beta1.MergeJob); ok {
+			u.add(v1beta1.MergeJobKind, o, claimsOf(merge.Spec.Template.Spec.Volumes)...)
+			if merge.Spec.Store.Claim != nil {
+				u.add(v1beta1.MergeJobKind, o, merge.Spec.Store.Claim.Name)
+			}
 		}
 	})
 	for _, kind := range holders {
+		served, err := c.RESTMapper().RESTMapping(kind)
+		if err != nil {
+			if !meta.IsNoMatchError(err) {
+				g.unread = append(g.unread, fmt.Sprintf("whether the cluster serves kind %s is not known: %v", kind, err))
+			}
+			continue
+		}
 		objects := &unstructured.UnstructuredList{}
-		objects.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		objects.SetGroupVersionKind(served.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
 		list(kind.Kind, objects, func(o client.Object) {
 			if holder, ok := o.(*unstructured.Unstructured); ok && !isOver(kind, holder) {
 				u.add(kind.Kind, o, claimsIn(holder.Object)...)
@@ -195,7 +214,7 @@ func (t *team) readUsers(ctx context.Context, c client.Client, namespace string,
 }
 
 // isOver is true for pods that have ended: they keep no volume. What made them may need it again, and counts by itself.
-func isOver(kind schema.GroupVersionKind, o *unstructured.Unstructured) bool {
+func isOver(kind schema.GroupKind, o *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
 	return kind.Kind == "Pod" && (phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed))
 }
@@ -203,17 +222,12 @@ func isOver(kind schema.GroupVersionKind, o *unstructured.Unstructured) bool {
 // addTraining adds what a training uses: the claims of its template, and those of its data, where its attempt has them and where
 // the profile has what it names.
 func (t *team) addTraining(u *users, job *v1beta1.ElasticTrainingJob) {
-	var claims []string
-	for _, v := range job.Spec.Template.Spec.Volumes {
-		if v.PersistentVolumeClaim != nil {
-			claims = append(claims, v.PersistentVolumeClaim.ClaimName)
-		}
-	}
+	claims := claimsOf(job.Spec.Template.Spec.Volumes)
 	var had []v1beta1.DataPlace
 	if job.Status.Attempt != nil {
 		had = job.Status.Attempt.DataSets
 	}
-	places, _ := datasets.Places(job.Spec.DataSets, had, t.profile)
+	places, missing := datasets.Places(job.Spec.DataSets, had, t.profile)
 	for _, p := range slices.Concat(had, places) {
 		if p.Claim != "" {
 			claims = append(claims, p.Claim)
@@ -228,6 +242,36 @@ func (t *team) addTraining(u *users, job *v1beta1.ElasticTrainingJob) {
 		return
 	}
 	u.add(v1beta1.ElasticTrainingJobKind, job, claims...)
+	if len(missing) > 0 {
+		at := job.Spec.DataSets[missing[0].At]
+		u.missed = fmt.Sprintf("ElasticTrainingJob %s names data set %s, which the profile does not list",
+			job.Name, space.NameVersion(at.Name, at.Version))
+	}
+}
+
+// claimsOf are the claims that volumes of a template name.
+func claimsOf(volumes []corev1.Volume) []string {
+	var names []string
+	for i := range volumes {
+		if of := volumes[i].PersistentVolumeClaim; of != nil {
+			names = append(names, of.ClaimName)
+		}
+	}
+	return names
+}
+
+// addSource adds a claim as the user of the one that it is to be a copy of, until it is.
+func (u *users) addSource(p *corev1.PersistentVolumeClaim) {
+	const kind = "PersistentVolumeClaim"
+	if p.Status.Phase == corev1.ClaimBound {
+		return
+	}
+	if of := p.Spec.DataSource; of != nil && of.Kind == kind {
+		u.add(kind, p, of.Name)
+	}
+	if of := p.Spec.DataSourceRef; of != nil && of.Kind == kind && (of.Namespace == nil || *of.Namespace == p.Namespace) {
+		u.add(kind, p, of.Name)
+	}
 }
 
 // addMade adds the claims that a StatefulSet makes, whose names are of its own templates, its name and a number.

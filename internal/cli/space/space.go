@@ -1,4 +1,4 @@
-// Package space has the commands that say what PersistentVolumeClaims of a team hold and who uses them, and that delete those
+// Package space has the commands that say how large PersistentVolumeClaims of a team are and who uses them, and that delete those
 // which nothing has used for as long as their own rule says. They act with the user's rights alone.
 package space
 
@@ -21,7 +21,7 @@ import (
 // timeout bounds each request.
 const timeout = 30 * time.Second
 
-const spaceLong = `Lists the PersistentVolumeClaims of a namespace, or of all namespaces of a profile: what they hold, which
+const spaceLong = `Lists the PersistentVolumeClaims of a namespace, or of all namespaces of a profile: how large they are, which
 data sets are in them, who uses them, and what "tideline prune" would do. Asks as the user of your kubeconfig.
 
 A claim is used by whatever names it and has not ended: trainings that run, wait or are suspended, MergeJobs, pods, and jobs,
@@ -45,7 +45,7 @@ func AskSpace(connection *cli.Connection, clock func() time.Time) *cobra.Command
 	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "space",
-		Short: "Say what claims hold and who uses them",
+		Short: "Say how large claims are and who uses them",
 		Long:  spaceLong,
 		Example: `  tideline space -n ads
   tideline space --profile ads`,
@@ -99,7 +99,7 @@ type line struct {
 	Data   []string `json:"data,omitempty"`
 	UsedBy []string `json:"usedBy,omitempty"`
 	Rule   string   `json:"rule,omitempty"`
-	// Step is what prune would do: keep, mark, unmark, unlist or delete; Why says why.
+	// Step is what prune would do: keep, mark, renew, unmark, unlist or delete; Why says why.
 	Step space.Step `json:"step"`
 	Why  string     `json:"why"`
 }
@@ -137,7 +137,7 @@ func (a *answer) print(to io.Writer) {
 	}
 	_ = w.Flush()
 	t := &a.totals
-	cli.Tell(to, fmt.Sprintf("%s of %s; %d of them, of %s, are used, and %d unused ones, of %s, have no rule.\n",
+	cli.Tell(to, fmt.Sprintf("%s of %s; %d of them, of %s, are used, and %d unused ones, of %s, have no rule that counts.\n",
 		text.FormatCount(t.All.Claims, "claim"), t.All.Space.String(), t.Used.Claims, t.Used.Space.String(), t.Kept.Claims,
 		t.Kept.Space.String()))
 }

@@ -15,11 +15,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -35,9 +38,15 @@ const day = 24 * time.Hour
 
 func before(d time.Duration) string { return present.Add(-d).Format(time.RFC3339) }
 
-// claimed is a claim of namespace ads, with a rule and a mark unless they are empty.
+// claimed is a claim of namespace ads, with a rule and a mark, which was seen an hour ago, unless they are empty.
 func claimed(name, rule, since string) *corev1.PersistentVolumeClaim {
-	p := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: name, Annotations: map[string]string{}}}
+	p := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ads", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(present.Add(-1000 * day)),
+		Annotations: map[string]string{},
+	}}
+	if since != "" {
+		p.Annotations[v1beta1.AnnotationUnusedSeen] = before(time.Hour)
+	}
 	p.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Ti")}
 	for annotation, value := range map[string]string{v1beta1.AnnotationPruneAfter: rule, v1beta1.AnnotationUnusedSince: since} {
 		if value != "" {
@@ -83,8 +92,11 @@ type world struct {
 	client.Client
 
 	t *testing.T
-	// denied are kinds that the user may not list.
-	denied string
+	// denied are kinds that the user may not list, and refused is what comes of every deletion; nil for what should.
+	denied  string
+	refused error
+	// meanwhile is done just before a claim is deleted.
+	meanwhile func()
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -95,7 +107,18 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	g.Expect(corev1.AddToScheme(scheme)).To(Succeed())
 	w := &world{t: t}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ads", Labels: map[string]string{"team": "ads"}}}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, namespace)...)
+	versions := scheme.PreferredVersionAllGroups()
+	for _, kind := range holders {
+		versions = append(versions, kind.WithVersion(versionOf(kind)).GroupVersion())
+	}
+	mapper := meta.NewDefaultRESTMapper(versions)
+	for _, kind := range holders {
+		mapper.Add(kind.WithVersion(versionOf(kind)), meta.RESTScopeNamespace)
+	}
+	for kind := range scheme.AllKnownTypes() {
+		mapper.Add(kind, meta.RESTScopeNamespace)
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(append(objects, namespace)...)
 	w.Client = builder.WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			kind, err := c.GroupVersionKindFor(list)
@@ -104,8 +127,25 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			}
 			return c.List(ctx, list, opts...)
 		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if w.refused != nil {
+				return w.refused
+			}
+			if w.meanwhile != nil {
+				w.meanwhile()
+			}
+			return c.Delete(ctx, o, opts...)
+		},
 	}).Build()
 	return w
+}
+
+// versionOf is the version in which the tests' cluster serves a kind.
+func versionOf(kind schema.GroupKind) string {
+	if strings.HasSuffix(kind.Group, "volcano.sh") {
+		return "v1alpha1"
+	}
+	return "v1"
 }
 
 // run runs a command and returns what it printed, what it said of failures, and its exit code.
@@ -144,7 +184,7 @@ func TestSpaceIsListedWithItsUsers(t *testing.T) {
 		"ads/old        1Ti    -          -                                                         30d    delete: " +
 		"is unused since 2026-10-30 12:00 UTC\n" +
 		"ads/out        1Ti    -          ElasticTrainingJob ctr, ElasticTrainingJob ctr2, 1 more   30d    keep: is used\n" +
-		"3 claims of 3Ti; 1 of them, of 1Ti, are used, and 1 unused ones, of 1Ti, have no rule.\n"))
+		"3 claims of 3Ti; 1 of them, of 1Ti, are used, and 1 unused ones, of 1Ti, have no rule that counts.\n"))
 }
 
 func TestClaimsOfWhateverNamesThemAreKept(t *testing.T) {
@@ -162,6 +202,14 @@ func TestClaimsOfWhateverNamesThemAreKept(t *testing.T) {
 	began.Status.Attempt = &v1beta1.AttemptStatus{DataSets: []v1beta1.DataPlace{{Name: "gone", Version: "1", Claim: "kept"}}}
 	merge := &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "m"}}
 	merge.Spec.Store = v1beta1.ModelStore{Type: v1beta1.StoreClaim, Claim: &v1beta1.ClaimStore{Name: "kept"}}
+	mounts := &v1beta1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "mounts"}}
+	mounts.Spec.Template.Spec.Volumes = suspended.Spec.Template.Spec.Volumes
+	copying := claimed("copy", "", "")
+	copying.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "kept"}
+	copied := copying.DeepCopy()
+	copied.Status.Phase = corev1.ClaimBound
+	waits := training("waits", "elsewhere")
+	waits.Spec.DataSets = []v1beta1.JobDataSet{{Name: "clicks", Version: "gone"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "p"}}
 	pod.Spec.Volumes = suspended.Spec.Template.Spec.Volumes
 	over := pod.DeepCopy()
@@ -173,19 +221,23 @@ func TestClaimsOfWhateverNamesThemAreKept(t *testing.T) {
 		claim string
 		want  string
 	}{
-		"a training that is suspended":     {suspended, "kept", ""},
-		"a training with a data set":       {data, "clicks-2", ""},
-		"a training whose attempt has it":  {began, "kept", ""},
-		"a merge":                          {merge, "kept", ""},
-		"a pod":                            {pod, "kept", ""},
-		"a pod that has ended":             {over, "kept", "gone"},
-		"a Deployment":                     {other("apps/v1", "Deployment", "d", naming("kept")), "kept", ""},
-		"a suspended Job of Volcano":       {other("batch.volcano.sh/v1alpha1", "Job", "v", volumes), "kept", ""},
-		"a PyTorchJob":                     {other("kubeflow.org/v1", "PyTorchJob", "p", naming("kept")), "kept", ""},
-		"a StatefulSet that makes it":      {other("apps/v1", "StatefulSet", "db", templates), "data-db-0", ""},
-		"a training of another claim":      {training("other", "another"), "kept", "gone"},
-		"a training that ended last month": {ended(training("old", "kept"), 100*day), "kept", "gone"},
-		"a training that ended yesterday":  {ended(training("new", "kept"), day), "kept", before(day)},
+		"a training that is suspended":      {suspended, "kept", ""},
+		"a training with a data set":        {data, "clicks-2", ""},
+		"a training whose attempt has it":   {began, "kept", ""},
+		"a merge":                           {merge, "kept", ""},
+		"a merge whose template mounts it":  {mounts, "kept", ""},
+		"a claim that is made a copy of it": {copying, "kept", ""},
+		"a claim that is a copy of it":      {copied, "kept", "gone"},
+		"a job whose version is not listed": {waits, "kept", long},
+		"a pod":                             {pod, "kept", ""},
+		"a pod that has ended":              {over, "kept", "gone"},
+		"a Deployment":                      {other("apps/v1", "Deployment", "d", naming("kept")), "kept", ""},
+		"a suspended Job of Volcano":        {other("batch.volcano.sh/v1alpha1", "Job", "v", volumes), "kept", ""},
+		"a PyTorchJob":                      {other("kubeflow.org/v1", "PyTorchJob", "p", naming("kept")), "kept", ""},
+		"a StatefulSet that makes it":       {other("apps/v1", "StatefulSet", "db", templates), "data-db-0", ""},
+		"a training of another claim":       {training("other", "another"), "kept", "gone"},
+		"a training that ended last month":  {ended(training("old", "kept"), 100*day), "kept", "gone"},
+		"a training that ended yesterday":   {ended(training("new", "kept"), day), "kept", before(day)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -199,17 +251,17 @@ func TestClaimsOfWhateverNamesThemAreKept(t *testing.T) {
 
 func TestAClaimIsMarkedAndDeletedWhenItsTimeIsOver(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, claimed("new", "30d", ""), claimed("old", "30d", before(30*day)), claimed("mine", "", before(90*day)))
+	w := newWorld(t, claimed("new", "30d", ""), claimed("old", "30d", before(30*day)), claimed("mine", "", ""))
 	out, _, code := w.run("prune", "-n", "ads", "--dry-run")
 	g.Expect(code).To(Equal(0))
-	g.Expect(out).To(Equal("ads/new: would have noted that it is unused as of now.\n" +
-		"ads/old: would have deleted 1Ti, because it is unused since 2026-10-31 12:00 UTC.\n"))
+	g.Expect(out).To(Equal("ads/new: would note that it is unused as of now.\n" +
+		"ads/old: would delete 1Ti, because it is unused since 2026-10-31 12:00 UTC.\n"))
 	g.Expect(w.mark("new")+w.mark("old")).To(Equal(before(30*day)), "nothing was done")
 
 	out, _, code = w.run("prune", "-n", "ads")
 	g.Expect(code).To(Equal(0))
 	g.Expect(out).To(ContainSubstring("ads/old: deleted 1Ti"))
-	g.Expect([]string{w.mark("new"), w.mark("old"), w.mark("mine")}).To(Equal([]string{before(0), "gone", before(90 * day)}))
+	g.Expect([]string{w.mark("new"), w.mark("old"), w.mark("mine")}).To(Equal([]string{before(0), "gone", ""}))
 	out, _, _ = w.run("prune", "-n", "ads")
 	g.Expect(out).To(Equal("No claim is due to be deleted.\n"))
 }
@@ -278,9 +330,9 @@ func TestTheExampleMayListEachKind(t *testing.T) {
 			return slices.Contains(r.Verbs, verb) && slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource)
 		})
 	}
-	own := []schema.GroupVersionKind{
-		v1beta1.GroupVersion.WithKind(v1beta1.ElasticTrainingJobKind), v1beta1.GroupVersion.WithKind(v1beta1.MergeJobKind),
-		corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+	own := []schema.GroupKind{
+		{Group: v1beta1.GroupVersion.Group, Kind: v1beta1.ElasticTrainingJobKind},
+		{Group: v1beta1.GroupVersion.Group, Kind: v1beta1.MergeJobKind}, {Kind: "PersistentVolumeClaim"},
 	}
 	for _, kind := range slices.Concat(own, holders) {
 		g.Expect(may("list", kind.Group, strings.ToLower(kind.Kind)+"s")).To(BeTrue(), "it may list %s", kind)
@@ -290,4 +342,68 @@ func TestTheExampleMayListEachKind(t *testing.T) {
 			g.Expect(r.Verbs).To(HaveExactElements("list"))
 		}
 	}
+}
+
+// Claims of ephemeral volumes are named by no pod: they belong to theirs.
+func TestAClaimWithAnOwnerIsItsOwners(t *testing.T) {
+	g := NewWithT(t)
+	of := claimed("scratch", "1h", before(day))
+	of.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "p", Controller: ptr.To(true)}}
+	w := newWorld(t, of)
+	_, _, code := w.run("prune", "-n", "ads")
+	g.Expect(code).To(Equal(0))
+	g.Expect(w.mark("scratch")).To(BeEmpty())
+}
+
+func TestWhatCannotBeDoneIsTold(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, claimed("old", "30d", before(31*day)), claimed("wrong", strings.Repeat("soon", 100), before(31*day)))
+	w.refused = errors.New("the webhook is down")
+	out, failed, code := w.run("prune", "-n", "ads")
+	g.Expect([]any{out, code}).To(Equal([]any{"No claim is due to be deleted.\n", 1}))
+	g.Expect(failed).To(And(ContainSubstring("ads/old is unused since 2026-10-30 12:00 UTC; delete: the webhook is down\n"),
+		ContainSubstring(`ads/wrong is unused, and its rule is wrong: tideline.io/prune-unused-after is "soonsoon`)))
+	g.Expect(len(failed)).To(BeNumerically("<", 400), "the value is not told whole")
+}
+
+// A claim of which somebody changed anything since it was read may be another's now.
+func TestAClaimThatChangedMeanwhileStays(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, claimed("old", "30d", before(31*day)))
+	w.meanwhile = func() {
+		p := claimed("old", "30d", before(31*day))
+		g.Expect(w.Patch(t.Context(), p, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"ads"}}}`)))).
+			To(Succeed())
+	}
+	_, failed, code := w.run("prune", "-n", "ads")
+	g.Expect(code).To(Equal(1))
+	g.Expect(failed).To(HaveSuffix("delete: it was changed meanwhile; the next run looks again\n"))
+	g.Expect(w.mark("old")).To(Equal(before(31 * day)))
+}
+
+func TestAClaimOfEachNamespaceOfATeamIsDue(t *testing.T) {
+	g := NewWithT(t)
+	there := func(namespace string) *corev1.PersistentVolumeClaim {
+		p := claimed("clicks-1", "30d", before(31*day))
+		p.Namespace, p.UID = namespace, types.UID(namespace)
+		return p
+	}
+	namespace := func(name, team string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team}}}
+	}
+	job := training("ctr", "other")
+	job.Namespace, job.Spec.DataSets = "ads-dev", []v1beta1.JobDataSet{{Name: "clicks", Version: "1"}}
+	w := newWorld(t, profile(), namespace("ads-dev", "ads"), namespace("search", "search"), there("ads"), there("ads-dev"),
+		there("search"), job)
+	out, _, code := w.run("prune", "--profile", "ads")
+	g.Expect(code).To(Equal(0))
+	g.Expect(out).To(Equal("ads-dev/clicks-1: took off the note that it is unused; it is used.\nNo claim is due to be deleted.\n"),
+		"one that is used keeps the version for all, and other teams are left alone")
+	g.Expect(w.Delete(t.Context(), job)).To(Succeed())
+	g.Expect(w.Delete(t.Context(), there("ads-dev"))).To(Succeed())
+	g.Expect(w.Create(t.Context(), there("ads-dev"))).To(Succeed())
+	out, _, _ = w.run("prune", "--profile", "ads")
+	g.Expect(strings.Count(out, "took clicks:1 out of the profile")).To(Equal(1), "it is taken out once")
+	out, _, _ = w.run("prune", "--profile", "ads")
+	g.Expect(out).To(And(ContainSubstring("ads/clicks-1: deleted"), ContainSubstring("ads-dev/clicks-1: deleted")))
 }

@@ -11,18 +11,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // A claim goes through these steps, one in each run of the command; whoever uses it at any of them has it begin anew:
 //
-//	used ──> unused: StepMark ──> rule is over ──> listed by a profile: StepUnlist ──> StepDelete
+//	used ──> unused: StepMark ──> still: StepRenew, ... ──> rule is over: StepUnlist, if a profile lists it ──> StepDelete
 //	  ^         │ used again: StepUnmark
 //	  └─────────┘
 
-// Bounds of a rule.
 const (
-	MinRule = time.Hour
-	MaxRule = 10 * 365 * 24 * time.Hour
+	// MinRule and MaxRule are bounds of a rule.
+	MinRule, MaxRule = time.Hour, 10 * 365 * 24 * time.Hour
+	// renewAfter is how old a note may be that the claim is still unused, and longestGap after how long it says nothing any more:
+	// whoever used the claim meanwhile may have left no trace.
+	renewAfter, longestGap = 8 * time.Hour, 36 * time.Hour
+	// mostShown is how many characters of a wrong rule are told.
+	mostShown = 40
 )
 
 // Claim is a PersistentVolumeClaim as far as its space is concerned.
@@ -30,8 +35,10 @@ type Claim struct {
 	Namespace, Name string
 	// Size is what it has, or asks for before it has anything.
 	Size resource.Quantity
-	// Rule and UnusedSince are the values of annotations AnnotationPruneAfter and AnnotationUnusedSince; empty without.
-	Rule, UnusedSince string
+	// Created is when it was. Notes of before are of a claim that it was restored from.
+	Created time.Time
+	// Rule, UnusedSince and UnusedSeen are the values of its annotations; empty without.
+	Rule, UnusedSince, UnusedSeen string
 	// Leaving is true for one that is being deleted.
 	Leaving bool
 	// Users are what may need it, as in "ElasticTrainingJob ctr": whatever names it and has not ended, suspended jobs included.
@@ -40,6 +47,9 @@ type Claim struct {
 	LastUse time.Time
 	// Versions are those of data sets of the team's profile that are in it, as in clicks:2026-11.
 	Versions []string
+	// Missed says which job of the namespace names a version that the profile has not, or not any more; empty for none. It may
+	// have been in this claim.
+	Missed string
 }
 
 // Step is what is done with a claim.
@@ -51,7 +61,9 @@ const (
 	StepKeep Step = "keep"
 	// StepMark writes into the claim since when it is unused, which is Decision.Since.
 	StepMark Step = "mark"
-	// StepUnmark takes that off.
+	// StepRenew notes that it still is.
+	StepRenew Step = "renew"
+	// StepUnmark takes both off.
 	StepUnmark Step = "unmark"
 	// StepUnlist takes its versions of data sets out of the profile, so that no job can begin to use it.
 	StepUnlist Step = "unlist"
@@ -66,51 +78,69 @@ type Decision struct {
 	Why string
 	// Since is since when the claim is unused; zero where that is not known or the claim is used.
 	Since time.Time
+	// Wrong is true for a claim whose rule cannot be read.
+	Wrong bool
 }
 
 // DecideStep says what is due for a claim.
 func (c *Claim) DecideStep(now time.Time) Decision {
-	if c.Leaving {
+	marked := c.UnusedSince != "" || c.UnusedSeen != ""
+	switch {
+	case c.Leaving:
 		return Decision{Step: StepKeep, Why: "is being deleted"}
-	}
-	if len(c.Users) > 0 {
-		d := Decision{Step: StepKeep, Why: "is used"}
-		if c.UnusedSince != "" && c.Rule != "" {
-			d.Step = StepUnmark
-		}
-		return d
-	}
-	if c.Rule == "" {
+	case len(c.Users) > 0 && marked:
+		return Decision{Step: StepUnmark, Why: "is used"}
+	case len(c.Users) > 0:
+		return Decision{Step: StepKeep, Why: "is used"}
+	case c.Rule == "" && marked:
+		return Decision{Step: StepUnmark, Why: "has no rule any more"}
+	case c.Rule == "":
 		return Decision{Step: StepKeep, Why: "is unused, and has no rule"}
 	}
 	after, err := ParseRule(c.Rule)
 	if err != nil {
-		return Decision{Step: StepKeep, Why: "is unused, and its rule is wrong: " + err.Error()}
+		return Decision{Step: StepKeep, Why: "is unused, and its rule is wrong: " + err.Error(), Wrong: true}
 	}
-	since, known := c.unusedSince(now)
+	since, seen, known := c.unusedSince(now)
 	if !known {
 		// Not from LastUse: before the mark others may have used it who left nothing behind.
 		return Decision{Step: StepMark, Why: "is unused as of now", Since: now}
 	}
-	if c.LastUse.After(since) && !c.LastUse.After(now) {
-		return Decision{Step: StepMark, Why: "was used again, until " + moment(c.LastUse), Since: c.LastUse}
+	if c.LastUse.After(since) {
+		last := c.LastUse
+		if last.After(now) { // by another clock
+			last = now
+		}
+		return Decision{Step: StepMark, Why: "was used again, until " + moment(last), Since: last}
 	}
 	d := Decision{Step: StepKeep, Why: "is unused since " + moment(since), Since: since}
-	switch ends := since.Add(after); {
+	ends := since.Add(after)
+	switch {
 	case now.Before(ends):
 		d.Why += ", and kept until " + moment(ends)
+	case c.Missed != "":
+		d.Why += "; it is kept while " + c.Missed
 	case len(c.Versions) > 0:
 		d.Step = StepUnlist
 	default:
 		d.Step = StepDelete
 	}
+	if d.Step == StepKeep && now.Sub(seen) >= renewAfter {
+		d.Step = StepRenew
+	}
 	return d
 }
 
-// unusedSince is what the claim's mark says; false for no mark, and for one that says nothing or a time to come.
-func (c *Claim) unusedSince(now time.Time) (time.Time, bool) {
+// unusedSince is since when the claim is unused by its notes, and when that was last seen; false for no notes, and for notes that
+// say nothing, or a time to come, or of a time before the claim was there, or too long ago.
+func (c *Claim) unusedSince(now time.Time) (since, seen time.Time, known bool) {
 	since, err := time.Parse(time.RFC3339, c.UnusedSince)
-	return since, err == nil && !since.After(now)
+	if err != nil {
+		return since, seen, false
+	}
+	seen, err = time.Parse(time.RFC3339, c.UnusedSeen)
+	known = err == nil && !since.Before(c.Created) && !seen.Before(since) && !seen.After(now) && now.Sub(seen) <= longestGap
+	return since, seen, known
 }
 
 // moment is a time for people.
@@ -127,7 +157,8 @@ func ParseRule(rule string) (time.Duration, error) {
 		}
 	}
 	if err != nil || after < MinRule || after > MaxRule {
-		return 0, fmt.Errorf("%s is %q: write a duration from 1h to 3650d, as in 720h or 30d", v1beta1.AnnotationPruneAfter, rule)
+		return 0, fmt.Errorf("%s is %q: write a duration from 1h to 3650d, as in 720h or 30d", v1beta1.AnnotationPruneAfter,
+			text.ClipLine(rule, mostShown))
 	}
 	return after, nil
 }
@@ -190,18 +221,25 @@ func SumClaims(claims []Claim) Totals {
 	return t
 }
 
-// UnlistVersions takes versions out of data sets, and data sets that have none left. It changes nothing of its argument.
-func UnlistVersions(sets []v1beta1.ProfileDataSet, versions []string) []v1beta1.ProfileDataSet {
-	var left []v1beta1.ProfileDataSet
-	for _, set := range sets {
-		kept := slices.DeleteFunc(slices.Clone(set.Versions), func(v v1beta1.DataVersion) bool {
-			return slices.Contains(versions, NameVersion(set.Name, v.Version))
-		})
-		if len(kept) > 0 {
-			left = append(left, v1beta1.ProfileDataSet{Name: set.Name, Versions: kept})
+// UnlistPaths are the paths within a profile's spec of what is to be removed, one after the other, to take versions out of its
+// data sets: the versions, and data sets that have none left.
+func UnlistPaths(sets []v1beta1.ProfileDataSet, versions []string) []string {
+	var paths []string
+	for i := len(sets) - 1; i >= 0; i-- {
+		set, gone := &sets[i], 0
+		var within []string
+		for k := len(set.Versions) - 1; k >= 0; k-- {
+			if slices.Contains(versions, NameVersion(set.Name, set.Versions[k].Version)) {
+				within = append(within, fmt.Sprintf("/dataSets/%d/versions/%d", i, k))
+				gone++
+			}
 		}
+		if gone == len(set.Versions) {
+			within = []string{fmt.Sprintf("/dataSets/%d", i)}
+		}
+		paths = append(paths, within...)
 	}
-	return left
+	return paths
 }
 
 // NameVersion names a version of a data set as `tideline submit --data` does.

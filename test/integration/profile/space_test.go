@@ -2,15 +2,18 @@ package profile
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -30,7 +33,9 @@ var _ = Describe("Space of a team", Serial, func() {
 			Replace(string(content))
 		objects := map[string]client.Object{
 			"Role": &rbacv1.Role{}, "RoleBinding": &rbacv1.RoleBinding{}, "ClusterRole": &rbacv1.ClusterRole{},
-			"ClusterRoleBinding": &rbacv1.ClusterRoleBinding{},
+			"ClusterRoleBinding":               &rbacv1.ClusterRoleBinding{},
+			"ValidatingAdmissionPolicy":        &admissionregistrationv1.ValidatingAdmissionPolicy{},
+			"ValidatingAdmissionPolicyBinding": &admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
 		}
 		for _, document := range strings.Split(text, "\n---\n") {
 			kind := struct{ Kind string }{}
@@ -71,11 +76,13 @@ var _ = Describe("Space of a team", Serial, func() {
 			return out.String()
 		}
 		prune := func(later time.Duration) string { GinkgoHelper(); return after(later, "prune", "-n", ads.Namespace) }
-		claim := func(name string) func() (*corev1.PersistentVolumeClaim, error) {
-			return func() (*corev1.PersistentVolumeClaim, error) {
-				p := &corev1.PersistentVolumeClaim{}
-				return p, shared.World.Client.Get(ctx, client.ObjectKey{Namespace: ads.Namespace, Name: name}, p)
-			}
+		// goes holds for a claim that is gone, or that the volume's protection holds on to for a moment.
+		goes := func(name string) bool {
+			GinkgoHelper()
+			p := &corev1.PersistentVolumeClaim{}
+			err := shared.World.Client.Get(ctx, client.ObjectKey{Namespace: ads.Namespace, Name: name}, p)
+			Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
+			return err != nil || p.DeletionTimestamp != nil
 		}
 		for _, name := range []string{"out", "clicks-1", "mine"} {
 			ads.Claim(name, "/data/"+name)
@@ -110,9 +117,8 @@ var _ = Describe("Space of a team", Serial, func() {
 		Expect(prune(time.Minute)).To(ContainSubstring("/out: noted that it is unused as of now."))
 		Expect(prune(50 * time.Minute)).To(Equal("No claim is due to be deleted.\n"))
 		Expect(prune(90 * time.Minute)).To(ContainSubstring("/out: deleted 1Gi, because it is unused since "))
-		Eventually(claim("out")).Should(Or(BeNil(), HaveField("DeletionTimestamp", Not(BeNil()))), "it goes")
-		Expect(claim("mine")()).NotTo(BeNil(), "what has no rule stays")
-		Expect(claim("clicks-1")()).To(HaveField("DeletionTimestamp", BeNil()), "what the profile lists stays")
+		Expect([]bool{goes("out"), goes("mine"), goes("clicks-1")}).To(Equal([]bool{true, false, false}),
+			"what has no rule stays, and what the profile lists")
 
 		By("a version that may leave the profile")
 		whole := func(g Gomega) string {
@@ -126,5 +132,34 @@ var _ = Describe("Space of a team", Serial, func() {
 		Eventually(whole).Should(ContainSubstring("/clicks-1: took clicks:1 out of the profile, because it is unused since "))
 		Expect(read("ads")()).To(HaveField("Spec.DataSets", BeEmpty()))
 		Eventually(whole).Should(ContainSubstring("/clicks-1: deleted 1Gi"))
+	})
+
+	It("is not at the mercy of who may not delete it", func(ctx SpecContext) {
+		ads := newTeam("ads")
+		exampleAccount(ctx, ads.Namespace)
+		ads.Claim("out", "/data/out")
+		role := &rbacv1.Role{Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: []string{"get", "patch"}},
+		}}
+		role.Name, role.Namespace = "patches", ads.Namespace
+		ads.Create(role)
+		testutil.BindUser(ads.Scenario, "someone", "Role", role.Name)
+		someone, err := shared.World.As("someone")
+		Expect(err).NotTo(HaveOccurred())
+		annotate := func(c client.Client, value string) error {
+			p := &corev1.PersistentVolumeClaim{}
+			p.Namespace, p.Name = ads.Namespace, "out"
+			return c.Patch(ctx, p, client.RawPatch(types.MergePatchType,
+				fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1beta1.AnnotationPruneAfter, value)))
+		}
+		tried := 0
+		Eventually(func() error {
+			tried++ // another value each time, because nothing is asked about one that stays
+			return annotate(someone, fmt.Sprintf("%dh", tried))
+		}).Should(MatchError(ContainSubstring("have tideline prune delete a claim, and someone may not delete it: ask for")))
+		Expect(annotate(shared.World.Client, "30d")).To(Succeed(), "who may delete it may")
+		p := testutil.Get(ads.Scenario, &corev1.PersistentVolumeClaim{}, "out")
+		Expect(someone.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`)))).
+			To(Succeed(), "all else may be changed")
 	})
 })
