@@ -57,20 +57,14 @@ func learnArrivals(c *collector, history *lifetime.History, but *v1beta1.Elastic
 	slices.SortFunc(jobs, func(a, b *v1beta1.ElasticTrainingJob) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
 	})
-	a := arrivals{window: longestWindow}
+	least := shortestWindow
 	if len(jobs) > mostCame {
-		jobs = jobs[len(jobs)-mostCame:]
-		a.window = 0
+		jobs, least = jobs[len(jobs)-mostCame:], time.Second // Others came before them.
 	}
 	if len(jobs) == 0 {
-		return a
+		return arrivals{}
 	}
-	switch first := c.now.Sub(jobs[0].CreationTimestamp.Time); {
-	case a.window == 0:
-		a.window = max(first, time.Second)
-	default:
-		a.window = max(first, shortestWindow)
-	}
+	a := arrivals{window: max(c.now.Sub(jobs[0].CreationTimestamp.Time), least)}
 	for _, job := range jobs {
 		one := arrived{after: a.window - c.now.Sub(job.CreationTimestamp.Time), gang: *c.variantsOf(job, job.Status.Queue)[0]}
 		one.lasts, _ = history.DrawFor(job.Namespace, trainingpod.TaskOf(job), job.Status.Queue, 0)

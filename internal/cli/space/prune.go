@@ -107,7 +107,8 @@ func (p *pruning) prune(ctx context.Context) {
 			p.fail(c, d, nil)
 		case d.Step == space.StepDelete:
 			due[c.uid], namespaces[c.Namespace] = true, true
-		case d.Step != space.StepKeep && !(d.Step == space.StepUnlist && unlisted[c.Name]):
+		case d.Step == space.StepKeep, d.Step == space.StepUnlist && unlisted[c.Name]:
+		default:
 			unlisted[c.Name] = d.Step == space.StepUnlist
 			p.take(ctx, c, d)
 		}

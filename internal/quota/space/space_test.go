@@ -30,7 +30,10 @@ func TestWhatIsDueForAClaim(t *testing.T) {
 		"used again": {
 			space.Claim{Users: []string{"Pod a"}, Rule: "30d", UnusedSince: ago(40 * day), UnusedSeen: seen}, space.StepUnmark, "is used",
 		},
-		"leaving":                 {space.Claim{Leaving: true, Rule: "1h", UnusedSince: ago(day), UnusedSeen: seen}, space.StepKeep, "is being deleted"},
+		"leaving": {
+			space.Claim{Leaving: true, Rule: "1h", UnusedSince: ago(day), UnusedSeen: seen}, space.StepKeep,
+			"is being deleted",
+		},
 		"without a rule":          {space.Claim{}, space.StepKeep, "is unused, and has no rule"},
 		"without a rule any more": {space.Claim{UnusedSince: ago(day), UnusedSeen: seen}, space.StepUnmark, "has no rule any more"},
 		"unseen for long": {
@@ -54,9 +57,15 @@ func TestWhatIsDueForAClaim(t *testing.T) {
 			space.Claim{Rule: "2d", UnusedSince: ago(3 * day), UnusedSeen: seen, LastUse: now.Add(time.Minute)}, space.StepMark,
 			"was used again, until 2026-11-30 12:00 UTC",
 		},
-		"unused for now":       {space.Claim{Rule: "30d"}, space.StepMark, "is unused as of now"},
-		"a mark of the future": {space.Claim{Rule: "30d", UnusedSince: ago(-day), UnusedSeen: seen}, space.StepMark, "is unused as of now"},
-		"a mark of nothing":    {space.Claim{Rule: "30d", UnusedSince: "long ago", UnusedSeen: seen}, space.StepMark, "is unused as of now"},
+		"unused for now": {space.Claim{Rule: "30d"}, space.StepMark, "is unused as of now"},
+		"a mark of the future": {
+			space.Claim{Rule: "30d", UnusedSince: ago(-day), UnusedSeen: seen}, space.StepMark,
+			"is unused as of now",
+		},
+		"a mark of nothing": {
+			space.Claim{Rule: "30d", UnusedSince: "long ago", UnusedSeen: seen}, space.StepMark,
+			"is unused as of now",
+		},
 		"not for long": {
 			space.Claim{Rule: "30d", UnusedSince: ago(29 * day), UnusedSeen: seen}, space.StepKeep,
 			"is unused since 2026-11-01 12:00 UTC, and kept until 2026-12-01 12:00 UTC",
@@ -70,7 +79,8 @@ func TestWhatIsDueForAClaim(t *testing.T) {
 			"is unused since 2026-11-27 12:00 UTC",
 		},
 		"for so long": {
-			space.Claim{Rule: "720h", UnusedSince: ago(30 * day), UnusedSeen: seen}, space.StepDelete, "is unused since 2026-10-31 12:00 UTC",
+			space.Claim{Rule: "720h", UnusedSince: ago(30 * day), UnusedSeen: seen}, space.StepDelete,
+			"is unused since 2026-10-31 12:00 UTC",
 		},
 		"a wrong rule": {
 			space.Claim{Rule: "soon", UnusedSince: ago(30 * day), UnusedSeen: seen}, space.StepKeep,
@@ -100,7 +110,8 @@ func TestAListedClaimWaitsForAllOfItsName(t *testing.T) {
 	g := NewWithT(t)
 	listed := func(namespace string, since time.Duration) space.Claim {
 		return space.Claim{
-			Namespace: namespace, Name: "clicks", Rule: "30d", UnusedSince: ago(since), UnusedSeen: ago(time.Hour), Versions: []string{"clicks:1"},
+			Namespace: namespace, Name: "clicks", Rule: "30d", UnusedSince: ago(since), UnusedSeen: ago(time.Hour),
+			Versions: []string{"clicks:1"},
 		}
 	}
 	due, early := listed("ads", 31*day), listed("ads-dev", day)

@@ -141,11 +141,11 @@ type accuracy struct {
 	Commit string
 	// Asked, Silent and Room count trainings; the rest is about those without room at once.
 	Asked, Silent, Room, Judged int
-	// Covered is how many of these waited as long as the interval says, Sooner and Later how many less and more, and Unknown how many
-	// had not started at the end.
+	// Covered is how many of these waited as long as the interval says, Sooner and Later how many less and more, and Unknown how
+	// many had not started at the end.
 	Covered, Sooner, Later, Unknown int
-	// Loss is the mean pinball loss of the median, and Losses of all three percentiles, in minutes; Usual and Usuals those of the waits
-	// before.
+	// Loss is the mean pinball loss of the median, and Losses of all three percentiles, in minutes; Usual and Usuals those of the
+	// waits before.
 	Loss, Usual, Losses, Usuals float64
 	// Medians of the waits, as said and in truth.
 	Said, Truth time.Duration
@@ -247,7 +247,8 @@ func tableOfForecasts(all []accuracy) string {
 	for i := range all {
 		commits[all[i].Commit] = true
 	}
-	fmt.Fprintf(&b, "%s, at commit %s.\n\n", text.FormatCount(len(all), "run"), strings.Join(slices.Sorted(maps.Keys(commits)), " and "))
+	at := strings.Join(slices.Sorted(maps.Keys(commits)), " and ")
+	fmt.Fprintf(&b, "%s, at commit %s.\n\n", text.FormatCount(len(all), "run"), at)
 	b.WriteString("| load | seed | days | asked about | no answer | room at once | judged | not begun at the end | " +
 		"within the 90 % interval | sooner | later | median wait said, min | in truth, min | loss of the median, min | " +
 		"of the usual wait, min | loss of all three, min | of the usual, min |\n|" + strings.Repeat("---|", 17) + "\n")
