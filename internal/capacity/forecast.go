@@ -31,7 +31,7 @@ type Arrival struct {
 }
 
 // ForeseeStart is after what time the gang asked is placed in a future, beside others that wait; false if it is not by the
-// horizon, or the model does not cover it:
+// horizon, with the time up to which the future was looked at, or if the model does not cover it:
 //
 //	now     surplus that the gang may take is gone, and so are leaving pods
 //	|       every waiting gang that fits is placed: of the queue with the least of its share the highest tier, then the oldest
@@ -60,7 +60,7 @@ func (m *Model) ForeseeStart(asked *Gang, others []*Gang, f Future) (after time.
 		}
 		waiting = then.takeArrivals(waiting)
 		if len(then.ends) == 0 || then.ends[0].at > f.Horizon || f.isStopped() {
-			return 0, false
+			return then.now, false
 		}
 		then.nextEnd()
 	}

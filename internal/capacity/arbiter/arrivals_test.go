@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity/lifetime"
@@ -17,6 +18,7 @@ func (s *fixture) cameAgo(name string, workers int32, ago time.Duration) *v1beta
 	job := s.job(name, workers, 0)
 	job.Spec.MinReplicas, job.Status.Queue = workers, "default"
 	job.CreationTimestamp = metav1.NewTime(now.Add(-ago))
+	job.Status.StartTime = ptr.To(metav1.NewTime(now))
 	return job
 }
 
@@ -26,13 +28,15 @@ func arrivalsOf(t *testing.T, s *fixture) arrivals {
 	m, done, err := a.mirrored(t.Context())
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	defer done()
-	return learnArrivals(a.newCollector(m, now), lifetime.NewHistory(nil), &v1beta1.ElasticTrainingJob{})
+	return learnArrivals(a.newCollector(m, now), lifetime.NewHistory(nil), nil, &v1beta1.ElasticTrainingJob{})
 }
 
 // times are when they came, since the window began.
 func times(a arrivals) (all []time.Duration) {
-	for i := range a.came {
-		all = append(all, a.came[i].after)
+	for i := range a.streams {
+		for k := range a.streams[i].came {
+			all = append(all, a.streams[i].came[k].after)
+		}
 	}
 	return all
 }
@@ -44,7 +48,7 @@ func TestJobsOfTheLastWeekComeAgain(t *testing.T) {
 	s.cameAgo("b", 2, 30*time.Hour)
 	s.cameAgo("c", 3, 10*time.Hour)
 	s.cameAgo("long-ago", 4, 8*24*time.Hour)
-	s.cameAgo("idle", 5, time.Hour).Spec.Suspend = true
+	s.cameAgo("withheld", 5, time.Hour).Status.StartTime = nil
 	s.cameAgo("unseen", 6, time.Hour).Status.Queue = ""
 	a := arrivalsOf(t, s)
 	g.Expect(a.window).To(Equal(40 * time.Hour))
@@ -81,7 +85,7 @@ func TestAYoungClusterHadAnEmptyDay(t *testing.T) {
 	s := newFixture(t)
 	s.cameAgo("a", 1, time.Hour)
 	a := arrivalsOf(t, s)
-	g.Expect(a.window).To(Equal(24 * time.Hour))
+	g.Expect(a.streams[0].window).To(Equal(24 * time.Hour))
 	g.Expect(times(a)).To(Equal([]time.Duration{23 * time.Hour}))
 	none := arrivalsOf(t, newFixture(t))
 	g.Expect(none.drawFuture(rand.New(rand.NewPCG(1, 2)), now)).To(BeNil())
@@ -91,9 +95,25 @@ func TestOfManyJobsTheLastCount(t *testing.T) {
 	g := NewWithT(t)
 	s := newFixture(t)
 	for i := range mostCame + 5 {
-		s.cameAgo("j"+time.Duration(i).String(), 1, time.Duration(i+1)*time.Second)
+		s.cameAgo("j"+time.Duration(i).String(), 1, time.Duration(i+1)*time.Minute)
 	}
+	rare := s.cameAgo("rare", 1, 48*time.Hour)
+	rare.Namespace = "search"
 	a := arrivalsOf(t, s)
-	g.Expect(a.came).To(HaveLen(mostCame))
-	g.Expect(a.window).To(Equal(mostCame*time.Second), "it is as long as they took")
+	g.Expect(a.came).To(Equal(mostCame))
+	g.Expect(a.streams).To(HaveLen(2))
+	g.Expect(a.streams[0].window).To(Equal((mostCame-1)*time.Minute), "it is as long as they took")
+	g.Expect(a.streams[1].window).To(Equal(48*time.Hour), "and who submits many changes the rate of no one else")
+
+	burst := newFixture(t)
+	for i := range mostCame + 5 {
+		burst.cameAgo("j"+time.Duration(i).String(), 1, time.Second)
+	}
+	a = arrivalsOf(t, burst)
+	g.Expect(a.streams[0].window).To(Equal(fullWindow))
+	next, n := a.drawFuture(rand.New(rand.NewPCG(1, 2)), now), 0
+	for more := true; more; n++ {
+		_, more = next(n)
+	}
+	g.Expect(n-1).To(Equal(mostComing), "a future has an end")
 }

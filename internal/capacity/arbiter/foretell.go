@@ -111,7 +111,12 @@ func (a *Arbiter) ForetellStartAt(
 	for o.Futures < mostFutures && !stop() {
 		after, placed := f.draw(random, now, stop)
 		if !placed && stop() {
-			break // Nothing is known of a future that was not looked at to its end.
+			// Of a future that was not looked at to its end it is known that it takes longer than that. That says something if it is
+			// longer than in all others: without it the answer would be of those that are soon played.
+			if len(o.Starts) > 0 && after > slices.Max(o.Starts) {
+				o.Futures, o.Starts = o.Futures+1, append(o.Starts, after)
+			}
+			break
 		}
 		o.Futures++
 		if placed {
@@ -164,8 +169,8 @@ func (a *Arbiter) sketch(
 	f.others = o.othersOf(waiting)
 	history := lifetime.NewHistory(c.endedTrainings())
 	f.lasts = c.lifetimes(history, f.others, o.From)
-	f.arrivals = learnArrivals(c, history, job)
-	o.Came, o.Window = len(f.arrivals.came), f.arrivals.window
+	f.arrivals = learnArrivals(c, history, waiting, job)
+	o.Came, o.Window = f.arrivals.came, f.arrivals.window
 	return o, f, nil
 }
 
@@ -257,8 +262,8 @@ func (c *collector) lifetimes(
 	return all
 }
 
-// draw draws one future, and says when the first of the variants is placed in it. For each gang one lifetime is drawn; a gang
-// without one stays.
+// draw draws one future, and says when the first of the variants is placed in it or, if none is, how far it was looked at. For each
+// gang one lifetime is drawn; a gang without one stays.
 func (f *futures) draw(random *rand.Rand, now time.Time, stop func() bool) (first time.Duration, placed bool) {
 	drawn := map[types.NamespacedName]time.Duration{}
 	lasts := func(of types.NamespacedName) time.Duration { // All variants are asked about one future.
@@ -275,8 +280,8 @@ func (f *futures) draw(random *rand.Rand, now time.Time, stop func() bool) (firs
 		after, fits := f.model.ForeseeStart(g, f.others, capacity.Future{
 			Now: now, Horizon: farthest, Lasts: lasts, Comes: comes, Stop: stop,
 		})
-		if fits && (!placed || after < first) {
-			first, placed = after, true
+		if fits && (!placed || after < first) || !fits && !placed {
+			first, placed = after, fits
 		}
 	}
 	return first, placed

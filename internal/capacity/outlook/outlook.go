@@ -102,7 +102,7 @@ func sayBasis(o *arbiter.Outlook) string {
 	}
 	come := "no job comes later"
 	if o.Came > 0 {
-		come = fmt.Sprintf("jobs come as %d did in the last %s", o.Came, text.FormatRoughly(o.Window))
+		come = fmt.Sprintf("jobs come as %d did in the last %s that are still there", o.Came, text.FormatRoughly(o.Window))
 	}
 	return fmt.Sprintf("From %s, in which running jobs last %s, and %s. Limits of the profile are left out.",
 		text.FormatCount(o.Futures, "simulation"), last, come)

@@ -65,7 +65,7 @@ func TestWhatIsSaidOfAStart(t *testing.T) {
 					"now. " +
 					"Before it in order: 2 waiting gangs.",
 				"From 20 simulations, in which running jobs last as long as ended runs of the same task did, and jobs come as 312 did in " +
-					"the last 168h. Limits of the profile are left out.",
+					"the last 168h that are still there. Limits of the profile are left out.",
 			},
 		},
 		"nothing is known of the others": {

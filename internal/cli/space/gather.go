@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -129,7 +130,7 @@ func (t *team) read(p *corev1.PersistentVolumeClaim, by *users) claim {
 		UnusedSince: p.Annotations[v1beta1.AnnotationUnusedSince], UnusedSeen: p.Annotations[v1beta1.AnnotationUnusedSeen],
 		Users: by.names(p.Name), LastUse: by.ended[p.Name].Time, Missed: by.missed,
 	}, uid: p.UID, version: p.ResourceVersion}
-	if owner := metav1.GetControllerOf(p); owner != nil { // such as the pod of an ephemeral volume
+	for _, owner := range p.OwnerReferences { // such as the pod of an ephemeral volume
 		known.Users = append(known.Users, owner.Kind+" "+owner.Name)
 	}
 	if t.profile != nil {
@@ -146,7 +147,7 @@ func (t *team) read(p *corev1.PersistentVolumeClaim, by *users) claim {
 
 // users are what names the claims of a namespace.
 type users struct {
-	// of a claim's name are kind and name of what has not ended, and ended is when the last training did that had named it.
+	// of a claim's name are kind and name of what has not ended, and ended is when the last did of what has.
 	of    map[string][]string
 	ended map[string]metav1.Time
 	// made are the beginnings of names of claims that StatefulSets make.
@@ -204,7 +205,11 @@ func (t *team) readUsers(ctx context.Context, c client.Client, namespace string,
 		objects := &unstructured.UnstructuredList{}
 		objects.SetGroupVersionKind(served.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
 		list(kind.Kind, objects, func(o client.Object) {
-			if holder, ok := o.(*unstructured.Unstructured); ok && !isOver(kind, holder) {
+			switch holder, ok := o.(*unstructured.Unstructured); {
+			case !ok:
+			case isOver(kind, holder):
+				u.noteEnd(lastMoment(holder), claimsIn(holder.Object)...)
+			default:
 				u.add(kind.Kind, o, claimsIn(holder.Object)...)
 				u.addMade(kind.Kind, holder)
 			}
@@ -217,6 +222,30 @@ func (t *team) readUsers(ctx context.Context, c client.Client, namespace string,
 func isOver(kind schema.GroupKind, o *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
 	return kind.Kind == "Pod" && (phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed))
+}
+
+// lastMoment is when the last container of a pod that is over ended, as far as it says so, and else when it was created.
+func lastMoment(pod *unstructured.Unstructured) metav1.Time {
+	last := pod.GetCreationTimestamp()
+	statuses, _, _ := unstructured.NestedSlice(pod.Object, "status", "containerStatuses")
+	for _, each := range statuses {
+		if status, ok := each.(map[string]any); ok {
+			finished, _, _ := unstructured.NestedString(status, "state", "terminated", "finishedAt")
+			if at, err := time.Parse(time.RFC3339, finished); err == nil && at.After(last.Time) {
+				last = metav1.NewTime(at)
+			}
+		}
+	}
+	return last
+}
+
+// noteEnd notes when something ended that had named claims.
+func (u *users) noteEnd(at metav1.Time, claims ...string) {
+	for _, name := range claims {
+		if last := u.ended[name]; last.Before(&at) {
+			u.ended[name] = at
+		}
+	}
 }
 
 // addTraining adds what a training uses: the claims of its template, and those of its data, where its attempt has them and where
@@ -234,11 +263,7 @@ func (t *team) addTraining(u *users, job *v1beta1.ElasticTrainingJob) {
 		}
 	}
 	if ended := job.Status.CompletionTime; ended != nil {
-		for _, name := range claims {
-			if last := u.ended[name]; last.Before(ended) {
-				u.ended[name] = *ended
-			}
-		}
+		u.noteEnd(*ended, claims...)
 		return
 	}
 	u.add(v1beta1.ElasticTrainingJobKind, job, claims...)

@@ -120,10 +120,7 @@ func (p *pruning) prune(ctx context.Context) {
 
 // deleteIn deletes the claims of a namespace that are due, if they still are: minutes may have gone by since its users were read.
 func (p *pruning) deleteIn(ctx context.Context, namespace string, due map[types.UID]bool) {
-	g, err := gather(ctx, p.client, &team{profile: p.team.profile, namespaces: []string{namespace}, whole: p.team.whole})
-	if err == nil && len(g.unread) > 0 {
-		err = errors.New(strings.Join(g.unread, "; "))
-	}
+	g, err := p.lookAgain(ctx, namespace)
 	if err != nil {
 		p.failed = append(p.failed, text.SingleLine(fmt.Sprintf("%s: no claim is deleted: %v", namespace, err))+"\n")
 		return
@@ -133,6 +130,19 @@ func (p *pruning) deleteIn(ctx context.Context, namespace string, due map[types.
 			p.take(ctx, c, d)
 		}
 	}
+}
+
+// lookAgain reads the claims of a namespace with their users, and what its profile lists.
+func (p *pruning) lookAgain(ctx context.Context, namespace string) (*gathered, error) {
+	of, err := findTeam(ctx, p.client, namespace, "")
+	if err != nil {
+		return nil, err
+	}
+	g, err := gather(ctx, p.client, of)
+	if err == nil && len(g.unread) > 0 {
+		err = errors.New(strings.Join(g.unread, "; "))
+	}
+	return g, err
 }
 
 // take takes one step, unless only words are wanted, and notes what came of it.

@@ -213,7 +213,11 @@ func TestClaimsOfWhateverNamesThemAreKept(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "p"}}
 	pod.Spec.Volumes = suspended.Spec.Template.Spec.Volumes
 	over := pod.DeepCopy()
-	over.Status.Phase = corev1.PodSucceeded
+	over.Status.Phase, over.CreationTimestamp = corev1.PodSucceeded, metav1.NewTime(present.Add(-200*day))
+	lately := over.DeepCopy()
+	lately.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(present.Add(-day))},
+	}}}
 	volumes := map[string]any{"volumes": []any{map[string]any{"volumeClaimName": "kept"}}}
 	templates := map[string]any{"volumeClaimTemplates": []any{map[string]any{"metadata": map[string]any{"name": "data"}}}}
 	for name, c := range map[string]struct {

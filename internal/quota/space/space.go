@@ -43,7 +43,7 @@ type Claim struct {
 	Leaving bool
 	// Users are what may need it, as in "ElasticTrainingJob ctr": whatever names it and has not ended, suspended jobs included.
 	Users []string
-	// LastUse is when the last training ended that had named it; zero if none is known.
+	// LastUse is when the last training or pod ended that had named it; zero if none is known.
 	LastUse time.Time
 	// Versions are those of data sets of the team's profile that are in it, as in clicks:2026-11.
 	Versions []string
