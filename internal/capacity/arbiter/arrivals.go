@@ -56,8 +56,8 @@ type arrived struct {
 	lasts func(*rand.Rand) time.Duration
 }
 
-// learnArrivals returns those but for the training that is asked about. One that has neither begun nor waits for room, because it is
-// suspended or withheld, is none.
+// learnArrivals returns those but for the training that is asked about. One that has neither begun nor waits for room, because it
+// is suspended or withheld, is none.
 func learnArrivals(c *collector, history *lifetime.History, waiting []capacity.Gang, but *v1beta1.ElasticTrainingJob) arrivals {
 	waits := make(map[types.NamespacedName]bool, len(waiting))
 	for i := range waiting {

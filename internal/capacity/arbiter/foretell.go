@@ -262,8 +262,8 @@ func (c *collector) lifetimes(
 	return all
 }
 
-// draw draws one future, and says when the first of the variants is placed in it or, if none is, how far it was looked at. For each
-// gang one lifetime is drawn; a gang without one stays.
+// draw draws one future, and says when the first of the variants is placed in it or, if none is, how far it was looked at. For
+// each gang one lifetime is drawn; a gang without one stays.
 func (f *futures) draw(random *rand.Rand, now time.Time, stop func() bool) (first time.Duration, placed bool) {
 	drawn := map[types.NamespacedName]time.Duration{}
 	lasts := func(of types.NamespacedName) time.Duration { // All variants are asked about one future.
