@@ -15,37 +15,25 @@ type Future struct {
 	// Now is the time of the model, and Horizon how far the future is looked into.
 	Now     time.Time
 	Horizon time.Duration
-	// Comes is the n-th gang, from 0, that comes later, in the order of time; false for no more. nil for none at all.
-	Comes func(n int) (Arrival, bool)
-	// Stop ends the look into the future early, as if the horizon were reached; nil for never. It is asked whenever a gang comes or
-	// ends.
+	// Stop ends the look into the future early, as if the horizon were reached; nil for never. It is asked at each end of a gang.
 	Stop func() bool
 }
 
-// Arrival is a gang that comes later.
-type Arrival struct {
-	// Gang was created then. No other gang of the model or the future has its name.
-	Gang *Gang
-	// After is how long from now on it comes, and Lasts how long it runs once it is placed.
-	After, Lasts time.Duration
-}
-
 // ForeseeStart is after what time the gang asked is placed in a future, beside others that wait; false if it is not by the
-// horizon, with the time up to which the future was looked at, or if the model does not cover it:
+// horizon, or the model does not cover it:
 //
 //	now     surplus that the gang may take is gone, and so are leaving pods
 //	|       every waiting gang that fits is placed: of the queue with the least of its share the highest tier, then the oldest
-//	|--- a gang comes: it is placed if it fits, and else it waits with the others
 //	|--- a gang ends: its room is free, and every waiting gang that fits is placed
 //	|--- ...
 //	v       the gang asked fits: it is placed
 //
-// Pods of no training stay, but for those that are known to leave. It does not foresee who is stopped.
+// Pods of no training stay, but for those that are known to leave. It does not foresee who comes later, or is stopped.
 func (m *Model) ForeseeStart(asked *Gang, others []*Gang, f Future) (after time.Duration, placed bool) {
 	if asked.beyondModel() != "" {
 		return 0, false
 	}
-	then := foreseen{simulation: m.clone(), future: f, lasts: map[*Gang]time.Duration{}}
+	then := foreseen{simulation: m.clone(), future: f}
 	then.expectEnds(m.takesOf(asked))
 	then.emptyFor(asked)
 	gangs := append([]*Gang{asked}, others...)
@@ -58,15 +46,12 @@ func (m *Model) ForeseeStart(asked *Gang, others []*Gang, f Future) (after time.
 		if waiting = then.placeAll(waiting, asked); then.placed {
 			return then.now, true
 		}
-		waiting = then.takeArrivals(waiting)
-		if len(then.ends) == 0 || then.ends[0].at > f.Horizon || f.isStopped() {
-			return then.now, false
+		if len(then.ends) == 0 || then.ends[0].at > f.Horizon || f.Stop != nil && f.Stop() {
+			return 0, false
 		}
 		then.nextEnd()
 	}
 }
-
-func (f *Future) isStopped() bool { return f.Stop != nil && f.Stop() }
 
 // foreseen is the cluster in a future.
 type foreseen struct {
@@ -77,9 +62,6 @@ type foreseen struct {
 	ends []ending
 	// placed is true once the gang asked is.
 	placed bool
-	// came is how many gangs have come since now, and lasts for how long each of them runs.
-	came  int
-	lasts map[*Gang]time.Duration
 }
 
 // candidate is a gang that waits. Gangs that ask for the same have the same key.
@@ -119,30 +101,6 @@ func (f *foreseen) expect(after time.Duration, end func()) {
 	at := f.now + max(0, after)
 	i, _ := slices.BinarySearchFunc(f.ends, at, func(e ending, at time.Duration) int { return cmp.Compare(e.at, at) })
 	f.ends = slices.Insert(f.ends, i, ending{at, end})
-}
-
-// takeArrivals lets the gangs come that do so before the next end, and returns who waits then, in order. Nothing became free
-// since the others were tried, so that each newcomer is tried alone.
-func (f *foreseen) takeArrivals(waiting []candidate) []candidate {
-	if f.future.Comes == nil {
-		return waiting
-	}
-	for len(f.ends) > 0 && !f.future.isStopped() {
-		next, more := f.future.Comes(f.came)
-		if !more || next.After > min(f.ends[0].at, f.future.Horizon) {
-			break
-		}
-		f.came++
-		f.now = max(f.now, next.After)
-		f.lasts[next.Gang] = next.Lasts
-		if f.fitsNow(next.Gang) {
-			f.start(next.Gang)
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(waiting, next.Gang, func(c candidate, g *Gang) int { return c.comesBefore(g) })
-		waiting = slices.Insert(waiting, at, candidate{next.Gang, next.Gang.gangKey()})
-	}
-	return waiting
 }
 
 // nextEnd lets time go by until the next gang has ended, and with it all that end at the same moment.
@@ -190,9 +148,5 @@ func keepThose[T any](all []T, keep []bool) []T {
 // start places a gang, until it ends.
 func (f *foreseen) start(g *Gang) {
 	seats := f.settle(g)
-	lasts, cameLater := f.lasts[g]
-	if !cameLater {
-		lasts = f.future.Lasts(g.Job)
-	}
-	f.expect(lasts, func() { f.unsettle(g, seats) })
+	f.expect(f.future.Lasts(g.Job), func() { f.unsettle(g, seats) })
 }

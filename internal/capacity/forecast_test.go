@@ -70,43 +70,6 @@ func TestAGangIsForeseenOnceWhoHoldsItsRoomHasEnded(t *testing.T) {
 	}
 }
 
-func TestWhoComesLaterIsForeseen(t *testing.T) {
-	comes := func(after, workers, tier, lasts int) Arrival {
-		g := named("newcomer", int32(workers), -time.Duration(after)*time.Hour)
-		g.Tier = int32(tier)
-		return Arrival{Gang: g, After: time.Duration(after) * time.Hour, Lasts: time.Duration(lasts) * time.Hour}
-	}
-	for name, c := range map[string]struct {
-		// held are the GPUs that x holds until its end, in hours; asked is how many workers are asked about.
-		held, ends, asked int
-		comes             []Arrival
-		after             int
-	}{
-		"no one":                           {6, 4, 6, nil, 4},
-		"one of a higher tier":             {6, 4, 6, []Arrival{comes(2, 8, 9, 3)}, 7},
-		"two of a higher tier":             {6, 4, 6, []Arrival{comes(2, 8, 9, 3), comes(5, 8, 9, 3)}, 10},
-		"one that is as important":         {6, 4, 6, []Arrival{comes(2, 8, 0, 3)}, 4},
-		"one that fits at once":            {2, 2, 8, []Arrival{comes(1, 4, 0, 10)}, 11},
-		"one that fits, and is over soon":  {6, 8, 6, []Arrival{comes(1, 2, 0, 3)}, 8},
-		"one that comes when it has begun": {6, 4, 6, []Arrival{comes(5, 8, 9, 3)}, 4},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			future := lasting(map[string]int{"x": c.ends})
-			future.Comes = func(n int) (Arrival, bool) {
-				if n >= len(c.comes) {
-					return Arrival{}, false
-				}
-				return c.comes[n], true
-			}
-			m := cluster([]Node{nodeOf("a", 8)}, workerOf("x", int64(c.held)))
-			after, placed := m.ForeseeStart(named("asked", int32(c.asked), 0), nil, future)
-			g.Expect(placed).To(BeTrue())
-			g.Expect(after).To(Equal(time.Duration(c.after) * time.Hour))
-		})
-	}
-}
-
 func TestTheLimitOfTheQueueIsForeseen(t *testing.T) {
 	g := NewWithT(t)
 	m := New(Snapshot{

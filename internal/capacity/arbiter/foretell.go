@@ -50,9 +50,6 @@ type Outlook struct {
 	Starts  []time.Duration
 	// From says how often lifetimes were drawn from each source, over the trainings that run.
 	From map[lifetime.Source]int
-	// Came is how many trainings came in the last time that is learnt from, which was so long; 0 for none.
-	Came   int
-	Window time.Duration
 }
 
 // StartBy is after what time a part, from 0 to 1, of the futures has the training placed; false for more than two weeks.
@@ -111,12 +108,7 @@ func (a *Arbiter) ForetellStartAt(
 	for o.Futures < mostFutures && !stop() {
 		after, placed := f.draw(random, now, stop)
 		if !placed && stop() {
-			// Of a future that was not looked at to its end it is known that it takes longer than that. That says something if it is
-			// longer than in all others: without it the answer would be of those that are soon played.
-			if len(o.Starts) > 0 && after > slices.Max(o.Starts) {
-				o.Futures, o.Starts = o.Futures+1, append(o.Starts, after)
-			}
-			break
+			break // Nothing is known of a future that was not looked at to its end.
 		}
 		o.Futures++
 		if placed {
@@ -133,7 +125,6 @@ type futures struct {
 	// variants is the gang asked about, on each model of accelerator that it may have. others wait.
 	variants, others []*capacity.Gang
 	lasts            map[types.NamespacedName]func(*rand.Rand) time.Duration
-	arrivals         arrivals
 }
 
 // sketch says what is known without a future, and returns what futures are drawn from; nil if none has to be. Afterwards nothing
@@ -167,10 +158,7 @@ func (a *Arbiter) sketch(
 	}
 	o.noteVictims(f.model.FindVictims(&o.Gang, c.surplusLeaves))
 	f.others = o.othersOf(waiting)
-	history := lifetime.NewHistory(c.endedTrainings())
-	f.lasts = c.lifetimes(history, f.others, o.From)
-	f.arrivals = learnArrivals(c, history, waiting, job)
-	o.Came, o.Window = f.arrivals.came, f.arrivals.window
+	f.lasts = c.lifetimes(lifetime.NewHistory(c.endedTrainings()), f.others, o.From)
 	return o, f, nil
 }
 
@@ -262,8 +250,8 @@ func (c *collector) lifetimes(
 	return all
 }
 
-// draw draws one future, and says when the first of the variants is placed in it or, if none is, how far it was looked at. For
-// each gang one lifetime is drawn; a gang without one stays.
+// draw draws one future, and says when the first of the variants is placed in it. For each gang one lifetime is drawn; a gang
+// without one stays.
 func (f *futures) draw(random *rand.Rand, now time.Time, stop func() bool) (first time.Duration, placed bool) {
 	drawn := map[types.NamespacedName]time.Duration{}
 	lasts := func(of types.NamespacedName) time.Duration { // All variants are asked about one future.
@@ -275,13 +263,10 @@ func (f *futures) draw(random *rand.Rand, now time.Time, stop func() bool) (firs
 		}
 		return drawn[of]
 	}
-	comes := f.arrivals.drawFuture(random, now)
 	for _, g := range f.variants {
-		after, fits := f.model.ForeseeStart(g, f.others, capacity.Future{
-			Now: now, Horizon: farthest, Lasts: lasts, Comes: comes, Stop: stop,
-		})
-		if fits && (!placed || after < first) || !fits && !placed {
-			first, placed = after, fits
+		after, fits := f.model.ForeseeStart(g, f.others, capacity.Future{Now: now, Horizon: farthest, Lasts: lasts, Stop: stop})
+		if fits && (!placed || after < first) {
+			first, placed = after, true
 		}
 	}
 	return first, placed

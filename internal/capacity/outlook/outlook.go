@@ -100,10 +100,6 @@ func sayBasis(o *arbiter.Outlook) string {
 	if from == lifetime.FromAge {
 		last = "with even odds as long again as they have run, because too few jobs have ended"
 	}
-	come := "no job comes later"
-	if o.Came > 0 {
-		come = fmt.Sprintf("jobs come as %d did in the last %s that are still there", o.Came, text.FormatRoughly(o.Window))
-	}
-	return fmt.Sprintf("From %s, in which running jobs last %s, and %s. Limits of the profile are left out.",
-		text.FormatCount(o.Futures, "simulation"), last, come)
+	return fmt.Sprintf("From %s, in which running jobs last %s. Jobs that come later, and limits of the profile, are "+
+		"left out.", text.FormatCount(o.Futures, "simulation"), last)
 }

@@ -58,14 +58,14 @@ func TestWhatIsSaidOfAStart(t *testing.T) {
 			arbiter.Outlook{
 				Gang: gang, Before: 2, Futures: 20,
 				Starts: starts(0, 0, 1, 4, 5, 6, 8, 33, 61, 61, 62, 90, 91, 92, 190, 191, 1600),
-				From:   map[lifetime.Source]int{lifetime.FromTask: 3, lifetime.FromAll: 2}, Came: 312, Window: 7 * 24 * time.Hour,
+				From:   map[lifetime.Source]int{lifetime.FromTask: 3, lifetime.FromAll: 2},
 			},
 			[]string{
 				"This job would start in 1h. 9 of 10 simulations have it start between less than a minute and more than two weeks from " +
 					"now. " +
 					"Before it in order: 2 waiting gangs.",
-				"From 20 simulations, in which running jobs last as long as ended runs of the same task did, and jobs come as 312 did in " +
-					"the last 168h that are still there. Limits of the profile are left out.",
+				"From 20 simulations, in which running jobs last as long as ended runs of the same task did. Jobs that come later, and " +
+					"limits of the profile, are left out.",
 			},
 		},
 		"nothing is known of the others": {
@@ -74,7 +74,7 @@ func TestWhatIsSaidOfAStart(t *testing.T) {
 				"This job would start in 5h. All simulations that there was time for have it start between 5h and 5h from now. " +
 					"Before it in order: 1 waiting gang.",
 				"From 1 simulation, in which running jobs last with even odds as long again as they have run, because too few jobs have " +
-					"ended, and no job comes later. Limits of the profile are left out.",
+					"ended. Jobs that come later, and limits of the profile, are left out.",
 			},
 		},
 	} {

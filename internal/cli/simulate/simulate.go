@@ -36,7 +36,7 @@ API server for a dry run, as the user of your kubeconfig, who needs the right to
 kubectl apply --dry-run=server -f FILE. What the API server would refuse is refused in its words.
 
 The operator draws up to 100 futures. In each, jobs that run last as long as others did that have ended, and gangs that wait
-come in their order. Jobs come later as they did in the last week. Limits of the profile on what its jobs may hold are left out.
+come in their order. Jobs that come later, and limits of the profile on what its jobs may hold, are left out.
 
 Exit code: 0 when all may be created; 1 when one may not, and why is on standard error; 2 when the command is wrong.`
 
