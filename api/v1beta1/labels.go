@@ -25,8 +25,8 @@ const LabelPages = "tideline.io/pages"
 
 // Annotations of a PersistentVolumeClaim, by which `tideline prune` deletes it.
 const (
-	// AnnotationPruneAfter is the claim's rule, written by whoever owns it: for how long it is kept while nothing uses it, from 1h to
-	// 3650d, as in 30d or 720h. A claim without it is never touched.
+	// AnnotationPruneAfter is the claim's rule, written by whoever owns it: for how long it is kept while nothing uses it, from 1h
+	// to 3650d, as in 30d or 720h. A claim without it is never deleted.
 	AnnotationPruneAfter = "tideline.io/prune-unused-after"
 	// AnnotationUnusedSince is when `tideline prune` first found nothing that uses the claim, as in 2026-11-16T09:00:00Z, and
 	// AnnotationUnusedSeen when it last did, or some hours before.
