@@ -54,7 +54,7 @@ func PruneClaims(connection *cli.Connection, clock func() time.Time) *cobra.Comm
   tideline prune --profile ads`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, t, g, err := look(cmd.Context(), connection, of)
+			c, t, g, err := of.look(cmd, connection)
 			if err != nil {
 				return err
 			}

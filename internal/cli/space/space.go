@@ -3,7 +3,6 @@
 package space
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -36,7 +35,6 @@ func (s *scope) addFlags(cmd *cobra.Command, connection *cli.Connection) {
 	cmd.Flags().StringVar(&s.profile, "profile", "", "`name` of a profile: the claims of all its namespaces")
 	connection.AddFlags(cmd)
 	connection.AddNamespaceFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("profile", "namespace")
 }
 
 // AskSpace is `tideline space`. Clock says the present.
@@ -51,7 +49,7 @@ func AskSpace(connection *cli.Connection, clock func() time.Time) *cobra.Command
   tideline space --profile ads`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, t, g, err := look(cmd.Context(), connection, of)
+			_, t, g, err := of.look(cmd, connection)
 			if err != nil {
 				return err
 			}
@@ -150,21 +148,24 @@ func dash(words string) string {
 }
 
 // look reads whose claims are asked for, and what there is of them.
-func look(ctx context.Context, connection *cli.Connection, of scope) (client.Client, *team, *gathered, error) {
+func (s *scope) look(cmd *cobra.Command, connection *cli.Connection) (client.Client, *team, *gathered, error) {
+	if s.profile != "" && cmd.Flags().Changed("namespace") {
+		return nil, nil, nil, cli.Usagef("--profile %s is of all its namespaces: leave out -n, or --profile", s.profile)
+	}
 	c, err := connection.Client(timeout)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	namespace := ""
-	if of.profile == "" {
+	if s.profile == "" {
 		if namespace, err = connection.FindNamespace(); err != nil {
 			return nil, nil, nil, err
 		}
 	}
-	t, err := findTeam(ctx, c, namespace, of.profile)
+	t, err := findTeam(cmd.Context(), c, namespace, s.profile)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	g, err := gather(ctx, c, t)
+	g, err := gather(cmd.Context(), c, t)
 	return c, t, g, err
 }

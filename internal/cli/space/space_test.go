@@ -411,3 +411,10 @@ func TestAClaimOfEachNamespaceOfATeamIsDue(t *testing.T) {
 	out, _, _ = w.run("prune", "--profile", "ads")
 	g.Expect(out).To(And(ContainSubstring("ads/clicks-1: deleted"), ContainSubstring("ads-dev/clicks-1: deleted")))
 }
+
+func TestOneScopeIsNamed(t *testing.T) {
+	g := NewWithT(t)
+	_, failed, code := newWorld(t).run("prune", "--profile", "ads", "-n", "ads")
+	g.Expect(code).To(Equal(cli.ExitUsage))
+	g.Expect(failed).To(Equal("tideline prune: --profile ads is of all its namespaces: leave out -n, or --profile; -h says more\n"))
+}
