@@ -14,7 +14,7 @@ import (
 //
 //	step 4, single nodes:  3 free | 9 free | 4 free  ->  none | 8 | 4
 
-// StepDomains says where a job has its steps, each of which stays within one node or HyperNode. The maps are by names of these.
+// StepDomains says where a job has its steps. Each step stays within one node or HyperNode, whose name is the key of the maps.
 type StepDomains struct {
 	// Tier is that of the HyperNodes; 0 for single nodes.
 	Tier int

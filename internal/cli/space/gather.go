@@ -147,7 +147,7 @@ func (t *team) read(p *corev1.PersistentVolumeClaim, by *users) claim {
 
 // users are what names the claims of a namespace.
 type users struct {
-	// of a claim's name are kind and name of what has not ended, and ended is when the last did of what has.
+	// of maps a claim's name to the kinds and names of its users. ended maps it to the time at which its last former user ended.
 	of    map[string][]string
 	ended map[string]metav1.Time
 	// made are the beginnings of names of claims that StatefulSets make.

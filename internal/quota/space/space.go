@@ -74,7 +74,7 @@ const (
 // Decision is a step and why it is due.
 type Decision struct {
 	Step Step
-	// Why is half a sentence for people, as in "unused since 2026-11-01 12:00 UTC, for 720h0m0s".
+	// Why is half a sentence for people, as in "is unused since 2026-11-01 12:00 UTC".
 	Why string
 	// Since is since when the claim is unused; zero where that is not known or the claim is used.
 	Since time.Time
@@ -221,8 +221,8 @@ func SumClaims(claims []Claim) Totals {
 	return t
 }
 
-// UnlistPaths are the paths within a profile's spec of what is to be removed, one after the other, to take versions out of its
-// data sets: the versions, and data sets that have none left.
+// UnlistPaths returns paths within a profile's spec. Removed in this order, they take the versions out of its data sets, and with
+// them the data sets that have none left.
 func UnlistPaths(sets []v1beta1.ProfileDataSet, versions []string) []string {
 	var paths []string
 	for i := len(sets) - 1; i >= 0; i-- {
