@@ -124,7 +124,7 @@ type futures struct {
 	model *capacity.Model
 	// variants is the gang asked about, on each model of accelerator that it may have. others wait.
 	variants, others []*capacity.Gang
-	lasts            map[types.NamespacedName]func(*rand.Rand) time.Duration
+	lasts            map[types.NamespacedName]lifetime.Draw
 }
 
 // sketch says what is known without a future, and returns what futures are drawn from; nil if none has to be. Afterwards nothing
@@ -226,8 +226,8 @@ func (o *Outlook) othersOf(waiting []capacity.Gang) []*capacity.Gang {
 // lifetimes are by how long each training that runs or waits may last.
 func (c *collector) lifetimes(
 	history *lifetime.History, waiting []*capacity.Gang, from map[lifetime.Source]int,
-) map[types.NamespacedName]func(*rand.Rand) time.Duration {
-	all := map[types.NamespacedName]func(*rand.Rand) time.Duration{}
+) map[types.NamespacedName]lifetime.Draw {
+	all := map[types.NamespacedName]lifetime.Draw{}
 	for key, job := range c.jobs {
 		if job.Status.StartTime == nil || job.Status.CompletionTime != nil {
 			continue
@@ -253,12 +253,12 @@ func (c *collector) lifetimes(
 // draw draws one future, and says when the first of the variants is placed in it. For each gang one lifetime is drawn; a gang
 // without one stays.
 func (f *futures) draw(random *rand.Rand, now time.Time, stop func() bool) (first time.Duration, placed bool) {
-	drawn := map[types.NamespacedName]time.Duration{}
+	drawn, future := map[types.NamespacedName]time.Duration{}, lifetime.NewFuture(random)
 	lasts := func(of types.NamespacedName) time.Duration { // All variants are asked about one future.
 		if _, known := drawn[of]; !known {
 			drawn[of] = farthest + 1
 			if draw := f.lasts[of]; draw != nil {
-				drawn[of] = draw(random)
+				drawn[of] = draw(future)
 			}
 		}
 		return drawn[of]

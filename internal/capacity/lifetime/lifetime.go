@@ -7,11 +7,13 @@
 //
 // The last is the law of Lindy, P(rest > x) = t / (t + x): what has lasted longer lasts longer. It is what is left to say where
 // nothing is known, and its tail is long.
+//
+// Gangs that are submitted together are alike: runs of a sweep last about as long as each other. So in one future the gangs that are
+// drawn from one source last long or short together (alike.go).
 package lifetime
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -40,38 +42,32 @@ type task struct{ namespace, name string }
 
 // History is how long gangs have lasted.
 type History struct {
-	byTask  map[task][]time.Duration
-	byQueue map[string][]time.Duration
-	all     []time.Duration
+	byTask  map[task]*pool
+	byQueue map[string]*pool
+	all     *pool
 }
 
 // NewHistory learns from gangs that have ended, in any order.
 func NewHistory(ended []Ended) *History {
-	h := &History{byTask: map[task][]time.Duration{}, byQueue: map[string][]time.Duration{}}
+	h := &History{byTask: map[task]*pool{}, byQueue: map[string]*pool{}, all: &pool{}}
 	latest := slices.Clone(ended)
 	slices.SortStableFunc(latest, func(a, b Ended) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Lasted, b.Lasted)) })
 	for i := range latest {
 		e := &latest[i]
-		of := task{e.Namespace, e.Task}
-		h.byTask[of] = keep(h.byTask[of], e.Lasted)
-		h.byQueue[e.Queue] = keep(h.byQueue[e.Queue], e.Lasted)
-		h.all = keep(h.all, e.Lasted)
+		one := run{e.At.Add(-e.Lasted), e.Lasted}
+		keepIn(h.byTask, task{e.Namespace, e.Task}, one)
+		keepIn(h.byQueue, e.Queue, one)
+		h.all.keep(one)
 	}
-	for _, some := range h.byTask {
-		slices.Sort(some)
-	}
-	for _, some := range h.byQueue {
-		slices.Sort(some)
-	}
-	slices.Sort(h.all)
+	h.learnAlike()
 	return h
 }
 
-func keep(some []time.Duration, one time.Duration) []time.Duration {
-	if len(some) == mostKept {
-		return some
+func keepIn[K comparable](pools map[K]*pool, key K, one run) {
+	if pools[key] == nil {
+		pools[key] = &pool{}
 	}
-	return append(some, one)
+	pools[key].keep(one)
 }
 
 // Source is what a drawing is from.
@@ -85,24 +81,31 @@ const (
 	FromAge   Source = "their age"
 )
 
+// Draw says how much longer a gang lasts in a future.
+type Draw func(*Future) time.Duration
+
 // DrawFor says how much longer gangs of a task in a queue last that have lasted for ran, 0 for one that has not begun, and where
 // that is from.
-func (h *History) DrawFor(
-	namespace, taskName, queue string, ran time.Duration,
-) (draw func(*rand.Rand) time.Duration, from Source) {
+func (h *History) DrawFor(namespace, taskName, queue string, ran time.Duration) (draw Draw, from Source) {
 	for _, s := range []struct {
 		from Source
-		some []time.Duration
+		pool *pool
 	}{{FromTask, h.byTask[task{namespace, taskName}]}, {FromQueue, h.byQueue[queue]}, {FromAll, h.all}} {
+		if s.pool == nil {
+			continue
+		}
 		// Only strictly longer ones: the answer is never 0.
-		first, _ := slices.BinarySearch(s.some, ran+1)
-		if longer := s.some[first:]; len(longer) >= enough {
-			return func(r *rand.Rand) time.Duration { return longer[r.IntN(len(longer))] - ran }, s.from
+		first, _ := slices.BinarySearch(s.pool.lasted, ran+1)
+		if longer := s.pool.lasted[first:]; len(longer) >= enough {
+			return func(f *Future) time.Duration {
+				at := int(f.oddsOf(s.pool) * float64(len(longer)))
+				return longer[min(at, len(longer)-1)] - ran
+			}, s.from
 		}
 	}
 	t := max(ran, shortest)
-	return func(r *rand.Rand) time.Duration {
-		odds := r.Float64()
+	return func(f *Future) time.Duration {
+		odds := f.random.Float64()
 		// P(rest > x) = t / (t + x), solved for x.
 		return time.Duration(min(float64(t)*odds/(1-odds), float64(longest)))
 	}, FromAge

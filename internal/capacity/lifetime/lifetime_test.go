@@ -23,10 +23,10 @@ func hours(task, queue string, each ...int) []Ended {
 }
 
 // drawn is the least and the most of many drawings, in hours.
-func drawn(draw func(*rand.Rand) time.Duration) []float64 {
+func drawn(draw Draw) []float64 {
 	r, all := rand.New(rand.NewPCG(1, 2)), []float64{}
 	for range 1000 {
-		all = append(all, draw(r).Hours())
+		all = append(all, draw(NewFuture(r)).Hours())
 	}
 	slices.Sort(all)
 	return []float64{all[0], all[len(all)-1]}
@@ -64,7 +64,7 @@ func TestWhereNothingIsKnownTheMedianIsTheAge(t *testing.T) {
 	g.Expect(from).To(Equal(FromAge))
 	r, shorter := rand.New(rand.NewPCG(3, 4)), 0
 	for range 10000 {
-		d := draw(r)
+		d := draw(NewFuture(r))
 		g.Expect(d).To(And(BeNumerically(">=", 0), BeNumerically("<=", longest)))
 		if d < 6*time.Hour {
 			shorter++
