@@ -35,8 +35,8 @@ OBJECT_STORE ?=
 SCALE ?= 300
 POOLS ?= 8,12,16,20,24,28,32,36,40
 STRATEGIES ?=
-# Of make bench: beside others, or large.
-WORKLOAD ?= beside
+# Of make bench-many: how many jobs come at once, run after run.
+SIZES ?= 500,2000,10000
 # Of make bench-sizing: by which tasks are drawn, with commas; those of the page by default.
 SEEDS ?=
 ONESHOT ?=
@@ -366,11 +366,16 @@ pictures: ## Write the picture of the console in README anew; needs Chromium.
 ##@ Benchmarks
 
 # The default of SCALE is that of bench-merge, so here only a value that was given counts.
-.PHONY: bench
-bench: build ## Compare how fast jobs run and what they cost, and write docs/benchmarks/speed.md: SCALE (500 jobs), WORKLOAD (beside, large).
+.PHONY: bench bench-many
+bench: build ## Compare how fast jobs run and what they cost, and write docs/benchmarks/speed.md: SCALE (500 jobs).
 	@$(call build,bench-speed,./test/perf/speed)
-	exec $(BIN)/bench-speed -workload='$(WORKLOAD)' $(if $(filter command environment,$(origin SCALE)),-jobs='$(SCALE)') \
-		-operator='$(BIN)/tideline' -profiles='$(BIN)/profiles' -commit="$$(git describe --always --dirty)"
+	exec $(BIN)/bench-speed $(if $(filter command environment,$(origin SCALE)),-jobs='$(SCALE)') $(speed)
+
+bench-many: build ## Measure what jobs of Tideline cost as more come at once, and write docs/benchmarks/speed.md: SIZES; an hour.
+	@$(call build,bench-speed,./test/perf/speed)
+	exec $(BIN)/bench-speed -workload=large -jobs='$(SIZES)' $(speed)
+
+speed = -operator='$(BIN)/tideline' -profiles='$(BIN)/profiles' -commit="$$(git describe --always --dirty)"
 
 .PHONY: bench-merge
 bench-merge: build ## Compare who starts merges, and write docs/benchmarks/merge.md: SCALE, POOLS, STRATEGIES.

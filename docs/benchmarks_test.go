@@ -19,6 +19,9 @@ var measures = map[string][]string{
 	"make bench": {
 		"controllers/elastictrainingjob", "internal/capacity/arbiter", "internal/training", "test/perf/speed",
 	},
+	"make bench-many": {
+		"controllers/elastictrainingjob", "internal/capacity/arbiter", "internal/training", "test/perf/speed",
+	},
 	"make bench-merge":           {"internal/merging", "controllers/mergejob", "test/perf/merge"},
 	"make bench-merge-line":      {"internal/merging", "internal/capacity", "test/perf/mergeline"},
 	"make bench-merge-deadlocks": {"internal/merging", "internal/capacity", "test/perf/mergeline"},

@@ -18,8 +18,7 @@ import (
 // drive makes nodes without kubelets, as many as hold the pods of all jobs, and from then on binds pods to them in turn, says
 // that they run, and removes those that are deleted: what a scheduler and kubelets do, as fast as the API server takes it.
 func (r *run) drive(ctx context.Context) error {
-	places := most * r.options.jobs
-	all := (places + gpusPerNode - 1) / gpusPerNode
+	all := nodesFor(r.jobs)
 	group, making := errgroup.WithContext(ctx)
 	group.SetLimit(clients)
 	for i := range all {
@@ -32,7 +31,7 @@ func (r *run) drive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	waiting := make(chan *corev1.Pod, 4*places)
+	waiting := make(chan *corev1.Pod, 4*all*gpusPerNode)
 	for range clients {
 		go stepAll(ctx, clientset, waiting)
 	}
@@ -50,6 +49,9 @@ func (r *run) drive(ctx context.Context) error {
 	}
 	return nil
 }
+
+// nodesFor is how many nodes hold the pods of so many jobs, and of one that comes later.
+func nodesFor(jobs int) int { return (most*(jobs+1) + gpusPerNode - 1) / gpusPerNode }
 
 // stepAll drives pods until the context ends.
 func stepAll(ctx context.Context, clientset kubernetes.Interface, waiting <-chan *corev1.Pod) {

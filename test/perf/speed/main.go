@@ -4,12 +4,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +21,8 @@ import (
 // options are the flags.
 type options struct {
 	workload string
-	jobs     int
+	// sizes are how many jobs come at once, run after run.
+	sizes    []int
 	rounds   int
 	rest     time.Duration
 	subjects []subject
@@ -27,6 +30,15 @@ type options struct {
 	profiles string
 	page     string
 	commit   string
+}
+
+// workloads are what runs by default.
+var workloads = map[string]struct {
+	sizes, subjects string
+	rounds          int
+}{
+	beside: {sizes: "500", rounds: 2},
+	large:  {sizes: "500,2000,10000", subjects: tideline, rounds: 1},
 }
 
 func main() { os.Exit(status(os.Args[1:])) }
@@ -46,35 +58,37 @@ func parse(args []string) (options, error) {
 	o := options{}
 	flags := flag.NewFlagSet("speed", flag.ContinueOnError)
 	flags.StringVar(&o.workload, "workload", beside, "beside: next to others; large: Tideline alone, without a scheduler")
-	flags.IntVar(&o.jobs, "jobs", 0, "how many `jobs` come at once (default 500; large: 10000)")
+	sizes := flags.String("jobs", "", "how many `jobs` come at once; with large several, separated by commas (default 500; large: 500,2000,10000)")
 	flags.IntVar(&o.rounds, "rounds", 0, "how many `rounds` (default 2; large: 1)")
 	flags.DurationVar(&o.rest, "rest", time.Minute, "how long all is left alone while it runs")
 	keys := flags.String("subjects", "", "who makes the pods, separated by commas (default all)")
 	flags.StringVar(&o.operator, "operator", "bin/tideline", "`file` with the operator")
 	flags.StringVar(&o.profiles, "profiles", "bin/profiles", "`folder` for profiles of the operator")
-	flags.StringVar(&o.page, "page", "docs/benchmarks/speed.md", "`file` whose table is written; none, or large: only printed")
+	flags.StringVar(&o.page, "page", "docs/benchmarks/speed.md", "`file` whose table is written; none: only printed")
 	flags.StringVar(&o.commit, "commit", "", "what the operator was built of")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	defaults, ok := map[string][2]int{beside: {500, 2}, large: {10000, 1}}[o.workload]
+	w, ok := workloads[o.workload]
 	if !ok {
 		return o, fmt.Errorf("-workload: there is no %q", o.workload)
 	}
-	if o.jobs == 0 {
-		o.jobs = defaults[0]
+	o.rounds, *keys = cmp.Or(o.rounds, w.rounds), cmp.Or(*keys, w.subjects)
+	for size := range strings.SplitSeq(cmp.Or(*sizes, w.sizes), ",") {
+		n, err := strconv.Atoi(size)
+		if err != nil || n < 1 {
+			return o, fmt.Errorf("-jobs: %q is no number of jobs", size)
+		}
+		o.sizes = append(o.sizes, n)
 	}
-	if o.rounds == 0 {
-		o.rounds = defaults[1]
-	}
-	if o.workload == large && *keys == "" {
-		*keys = tideline
+	if o.workload == beside && len(o.sizes) > 1 {
+		return o, errors.New("-jobs: several only with -workload=large")
 	}
 	o.subjects = slices.DeleteFunc(all(), func(s subject) bool {
 		return *keys != "" && !slices.Contains(strings.Split(*keys, ","), s.key)
 	})
-	if len(o.subjects) == 0 || o.jobs < 1 || o.rounds < 1 {
-		return o, errors.New("nothing to run: -subjects names no known one, or -jobs or -rounds is below 1")
+	if len(o.subjects) == 0 || o.rounds < 1 {
+		return o, errors.New("nothing to run: -subjects names no known one, or -rounds is below 1")
 	}
 	return o, nil
 }
@@ -84,18 +98,23 @@ func compare(ctx context.Context, o options) error {
 	results := map[string][]figures{}
 	for round := range o.rounds {
 		for _, s := range o.subjects {
-			f, err := measure(ctx, o, s)
-			if err != nil {
-				return fmt.Errorf("%s: %w", s.title, err)
+			for _, jobs := range o.sizes {
+				f, err := measure(ctx, o, s, jobs)
+				if err != nil {
+					return fmt.Errorf("%s: %w", s.title, err)
+				}
+				results[s.key] = append(results[s.key], f)
+				_, _ = fmt.Fprintf(os.Stderr, "round %d of %d, %s: %s\n", round+1, o.rounds, s.title, f)
 			}
-			results[s.key] = append(results[s.key], f)
-			_, _ = fmt.Fprintf(os.Stderr, "round %d of %d, %s: %s\n", round+1, o.rounds, s.title, f)
 		}
 	}
-	text := report(o, results)
-	if o.page == "" || o.workload == large {
+	text, command, drawings := report(o, results), "make bench", map[string]string(nil)
+	if o.workload == large {
+		text, command, drawings = reportMany(o, results[tideline]), "make bench-many", map[string]string{"speed.svg": drawMany(results[tideline])}
+	}
+	if o.page == "" {
 		_, err := fmt.Println(text)
 		return err
 	}
-	return benchmark.WriteResults(o.page, command, text, nil)
+	return benchmark.WriteResults(o.page, command, text, drawings)
 }

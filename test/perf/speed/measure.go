@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -72,6 +74,9 @@ type figures struct {
 	cpu, controllers, scheduler, apiServer, idle time.Duration
 	// memory of the subject while all ran.
 	memory memory
+	// restart is how long after its process was started anew the operator wrote something for a job that came meanwhile; 0 where
+	// that is not measured.
+	restart time.Duration
 }
 
 func (f figures) String() string {
@@ -89,6 +94,7 @@ func (f figures) String() string {
 type run struct {
 	*testutil.World
 	options  options
+	jobs     int
 	subject  subject
 	cluster  *cluster.Cluster
 	dir      string
@@ -98,9 +104,9 @@ type run struct {
 	pprof    string
 }
 
-// measure runs a subject on a cluster of its own. Of one that stalls it returns why; Tideline may not.
-func measure(ctx context.Context, o options, s subject) (f figures, err error) {
-	r := &run{options: o, subject: s}
+// measure runs so many jobs of a subject on a cluster of its own. Of one that stalls it returns why; Tideline may not.
+func measure(ctx context.Context, o options, s subject, jobs int) (f figures, err error) {
+	r := &run{options: o, subject: s, jobs: jobs}
 	if r.dir, err = os.MkdirTemp("", "tideline-speed-"); err != nil {
 		return f, err
 	}
@@ -117,7 +123,7 @@ func measure(ctx context.Context, o options, s subject) (f figures, err error) {
 	}
 	f, err = r.live(ctx)
 	if stalled := (stalledError{}); s.key != tideline && errors.As(err, &stalled) {
-		f, err = figures{jobs: o.jobs, stalled: stalled.Error()}, nil
+		f, err = figures{jobs: jobs, stalled: stalled.Error()}, nil
 	}
 	return f, err
 }
@@ -173,20 +179,20 @@ func (r *run) stop() (err error) {
 
 // live has all jobs come, run, rest and go.
 func (r *run) live(ctx context.Context) (figures, error) {
-	f := figures{jobs: r.options.jobs}
+	f := figures{jobs: r.jobs}
 	before, err := r.used()
 	if err != nil {
 		return f, err
 	}
 	var profile errgroup.Group
 	profile.Go(func() error {
-		return r.keepProfile(ctx, "profile?seconds="+strconv.Itoa(int(profiled.Seconds())), r.options.workload+"-cpu.pprof")
+		return r.keepProfile(ctx, "profile?seconds="+strconv.Itoa(int(profiled.Seconds())), r.profile("cpu"))
 	})
 	began := time.Now()
 	if err := r.each(ctx, func(o client.Object) error { return r.Client.Create(ctx, o) }); err != nil {
 		return f, err
 	}
-	if err := r.pods.await(ctx, most*r.options.jobs); err != nil {
+	if err := r.pods.await(ctx, most*r.jobs); err != nil {
 		return f, err
 	}
 	f.running = time.Since(began)
@@ -196,10 +202,55 @@ func (r *run) live(ctx context.Context) (figures, error) {
 	if err := errors.Join(r.note(&f, before), r.leaveAlone(ctx, &f), profile.Wait()); err != nil {
 		return f, err
 	}
-	if err := r.keepProfile(ctx, "heap?gc=1", r.options.workload+"-heap.pprof"); err != nil {
+	if err := r.keepProfile(ctx, "heap?gc=1", r.profile("heap")); err != nil {
 		return f, err
 	}
+	if r.options.workload == large {
+		if err := r.restart(ctx, &f); err != nil {
+			return f, err
+		}
+	}
 	return f, r.remove(ctx, &f)
+}
+
+// restart stops the operator, creates one more job, and starts the operator anew.
+func (r *run) restart(ctx context.Context, f *figures) error {
+	if err := r.operator.Stop(); err != nil {
+		return err
+	}
+	late := r.subject.objects(jobName(r.jobs))
+	r.jobs++
+	for _, o := range late {
+		if err := r.Client.Create(ctx, o); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	if err := r.operator.Launch(ctx); err != nil {
+		return err
+	}
+	if err := r.pods.await(ctx, most*r.jobs); err != nil {
+		return err
+	}
+	requests, err := r.audit.Select(testutil.From(began))
+	if err != nil {
+		return err
+	}
+	first := slices.IndexFunc(requests, func(q testutil.Request) bool {
+		return q.User == r.subject.user && testutil.Write(q) && strings.HasPrefix(q.Name, jobName(r.jobs-1))
+	})
+	if first < 0 {
+		return errors.New("the operator made the pods of a job without writing")
+	}
+	f.restart = requests[first].Received.Sub(began)
+	return nil
+}
+
+func jobName(i int) string { return fmt.Sprintf("job-%05d", i) }
+
+// profile is the file of a profile of the operator.
+func (r *run) profile(of string) string {
+	return fmt.Sprintf("%s-%d-%s.pprof", r.options.workload, r.jobs, of)
 }
 
 // note sets what was needed until now.
@@ -265,9 +316,9 @@ func (r *run) remove(ctx context.Context, f *figures) error {
 func (r *run) each(ctx context.Context, do func(client.Object) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(clients)
-	for i := range r.options.jobs {
+	for i := range r.jobs {
 		group.Go(func() error {
-			for _, o := range r.subject.objects(fmt.Sprintf("job-%05d", i)) {
+			for _, o := range r.subject.objects(jobName(i)) {
 				if err := errors.Join(ctx.Err(), do(o)); err != nil {
 					return err
 				}
@@ -278,12 +329,14 @@ func (r *run) each(ctx context.Context, do func(client.Object) error) error {
 	return group.Wait()
 }
 
-// awaitQuiet waits until the subject has written nothing for some seconds.
+// quiet is for how long the subject writes nothing once its work is done.
+const quiet = 5 * time.Second
+
+// awaitQuiet waits until the subject has written nothing for that long.
 func (r *run) awaitQuiet(ctx context.Context) error {
-	since := time.Now()
-	return wait.PollUntilContextTimeout(ctx, 5*time.Second, 5*time.Minute, false, func(context.Context) (bool, error) {
-		requests, err := r.audit.Select(testutil.From(since))
-		since = time.Now()
+	return wait.PollUntilContextTimeout(ctx, quiet, 10*time.Minute, false, func(context.Context) (bool, error) {
+		asked := time.Now() // Before the log is read, which takes longer than a second after many requests.
+		requests, err := r.audit.Select(testutil.From(asked.Add(-quiet)))
 		made := count(requests, r.subject.user)
 		return made.writes+made.events == 0, err
 	})

@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// command writes the results of the workload beside others.
-const command = "make bench"
-
 // A column is a figure of the table, with so many places behind the point.
 type column struct {
 	title  string
@@ -56,7 +53,7 @@ var ratios = []struct {
 func report(o options, results map[string][]figures) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d jobs of %d to %d workers, all at once; %d rounds; %s of rest; at commit %s; %d processors, %s/%s.\n\n",
-		o.jobs, least, most, o.rounds, o.rest, o.commit, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
+		o.sizes[0], least, most, o.rounds, o.rest, o.commit, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
 	row := func(cells ...string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
 	head := []string{"subject"}
 	for _, c := range columns {

@@ -84,3 +84,26 @@ func TestPodsThatComeNoCloserAreNotWaitedForLong(t *testing.T) {
 		g.Expect(time.Since(began)).To(Equal(longest))
 	})
 }
+
+func TestTheTableOfManyHasARowForEachSize(t *testing.T) {
+	g := NewWithT(t)
+	_, err := parse([]string{"-jobs=500,2000"})
+	g.Expect(err).To(MatchError("-jobs: several only with -workload=large"))
+	_, err = parse([]string{"-workload=large", "-jobs=500,0"})
+	g.Expect(err).To(MatchError(`-jobs: "0" is no number of jobs`))
+	o, err := parse([]string{"-workload=large", "-commit=abc", "-rest=20s"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(o.sizes).To(Equal([]int{500, 2000, 10000}))
+
+	var runs []figures
+	for _, jobs := range o.sizes {
+		runs = append(runs, figures{
+			jobs: jobs, running: time.Minute, cpu: time.Duration(jobs) * 30 * time.Millisecond, idle: 100 * time.Millisecond,
+			memory: memory{peak: 2e8}, restart: 4 * time.Second,
+		})
+	}
+	text := reportMany(o, runs)
+	g.Expect(text).To(ContainSubstring("at commit abc;"))
+	g.Expect(text).To(MatchRegexp(`(?m)^\| 2000 \| 8000 \| 1001 \| 60\.0 \|.*\| 30\.0 \|.*\| 0\.50 \| 4\.0 \|$`))
+	g.Expect(drawMany(runs)).To(ContainSubstring("10000 jobs"))
+}
