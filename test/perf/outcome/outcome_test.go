@@ -115,6 +115,20 @@ func TestThePageHasMeansIntervalsAndRatios(t *testing.T) {
 	g.Expect(one).To(ContainSubstring("| as asked | 1 | 30.0 |"), "one seed has no interval")
 }
 
+func TestTheLongestWindowOfSeveralLoadsIsDrawn(t *testing.T) {
+	g := NewWithT(t)
+	of := func(subject string, load float64, days int, goodput float64) result {
+		return result{Subject: subject, Load: load, Seed: 1, Days: days, figures: figures{Goodput: goodput}}
+	}
+	words, files := curves([]result{of(ourName, 0.5, 1, 0.5), of(ourName, 0.9, 7, 0.9)})
+	g.Expect(words).To(BeEmpty(), "no window has two loads")
+	g.Expect(files).To(BeEmpty())
+	words, files = curves([]result{of(ourName, 0.5, 1, 0.4), of(ourName, 1.1, 1, 0.8), of("as asked", 1.1, 1, 0.7), of(ourName, 0.9, 7, 0.9)})
+	g.Expect(words).To(ContainSubstring("the first 1 day."))
+	g.Expect(files["outcome.svg"]).To(ContainSubstring(`points="60.0,130.0 360.0,40.0"`), "from 40 to 80 %")
+	g.Expect(files["outcome.svg"]).To(ContainSubstring(">as asked</text>"))
+}
+
 func TestSpeedIsThatOfTheSource(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(speed(512, 1) / 512).To(BeNumerically("~", 0.68, 0.005))

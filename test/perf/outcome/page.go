@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -113,16 +114,69 @@ func goodputOver(a, b []result) string {
 
 // write is the mean of a figure over the seeds, with half of its interval.
 func (c column) write(of []result) string {
-	var values []float64
-	for i := range of {
-		values = append(values, c.scale*c.value(&of[i]))
-	}
-	middle, half := benchmark.MeanInterval(values)
+	middle, half := c.interval(of)
 	text := fmt.Sprintf(c.form, middle)
-	if len(values) > 1 {
+	if len(of) > 1 {
 		text += " ± " + fmt.Sprintf(c.form, half)
 	}
 	return text
+}
+
+// drawing draws figures over loads, of runs of so many days: the mean over the seeds.
+func drawing(all []result, days int) string {
+	charts := make([]benchmark.Chart, 0, 4)
+	for _, name := range []string{"goodput, %", "allocation, %", "of several, median, min", "lost, %"} {
+		c := columns[slices.IndexFunc(columns, func(c column) bool { return c.name == name })]
+		chart := benchmark.Chart{Title: drawn[name], Across: "offered load", From: loads[0]}
+		for _, e := range entrants {
+			line := benchmark.Line{Name: e.name}
+			for _, load := range loads {
+				if of := pick(all, condition{days, load})[e.name]; len(of) > 0 {
+					middle, _ := c.interval(of)
+					line.Points = append(line.Points, benchmark.Point{load, middle})
+				}
+			}
+			if len(line.Points) > 0 {
+				chart.Lines = append(chart.Lines, line)
+			}
+		}
+		charts = append(charts, chart)
+	}
+	return benchmark.DrawCharts(charts)
+}
+
+// drawn are titles of charts, by column.
+var drawn = map[string]string{
+	"goodput, %": "goodput, %", "allocation, %": "allocation, %",
+	"of several, median, min": "median wait for several GPUs, min", "lost, %": "lost to changes of size, % of GPU-time",
+}
+
+// interval is the mean of a figure over the seeds, and half of its interval.
+func (c column) interval(of []result) (middle, half float64) {
+	values := make([]float64, 0, len(of))
+	for i := range of {
+		values = append(values, c.scale*c.value(&of[i]))
+	}
+	return benchmark.MeanInterval(values)
+}
+
+// curves draws the longest window that was played at several loads, and returns what refers to the drawing; nothing if there is
+// none.
+func curves(all []result) (words string, files map[string]string) {
+	played := map[int][]float64{}
+	for i := range all {
+		if r := &all[i]; !slices.Contains(played[r.Days], r.Load) {
+			played[r.Days] = append(played[r.Days], r.Load)
+		}
+	}
+	for _, days := range slices.Backward(slices.Sorted(maps.Keys(played))) {
+		if len(played[days]) > 1 {
+			return fmt.Sprintf("![Goodput, allocation, waiting and work lost over the offered load](outcome.svg)\n\n"+
+					"Curves: means over the seeds of the first %s.\n\n", text.FormatCount(days, "day")),
+				map[string]string{"outcome.svg": drawing(all, days)}
+		}
+	}
+	return "", nil
 }
 
 // writePage writes what a file of results has into a page.
@@ -134,5 +188,6 @@ func writePage(page, results string) error {
 	if len(all) == 0 {
 		return fmt.Errorf("%s has no results", results)
 	}
-	return benchmark.WriteResults(page, command, tables(all), nil)
+	words, files := curves(all)
+	return benchmark.WriteResults(page, command, words+tables(all), files)
 }

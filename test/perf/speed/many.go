@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -46,52 +45,20 @@ func reportMany(o options, runs []figures) string {
 	return b.String()
 }
 
-// Measures of the drawing, in pixels.
-const (
-	panelWidth, panelHeight = 300.0, 180.0
-	panelLeft, panelTop     = 50.0, 40.0
-	panelStep               = 380.0
-)
-
-// drawMany draws the operator's processor time and memory over jobs. A line from no jobs to the smallest run shows where the larger
-// ones would be, if each job cost the same.
+// drawMany draws the operator's processor time and memory over jobs.
 func drawMany(runs []figures) string {
-	d := benchmark.NewDrawing(2*panelStep, panelTop+panelHeight+70)
-	measured, even := benchmark.Stroke{Colour: "#3d85c6", Dashes: "none"}, benchmark.Stroke{Colour: "#888888", Dashes: "2 3"}
-	for i, panel := range []struct {
-		title string
-		of    func(f figures) float64
-	}{
-		{"processor time until all ran, s", func(f figures) float64 { return f.cpu.Seconds() }},
-		{"most memory, MB", func(f figures) float64 { return float64(f.memory.peak) / 1e6 }},
-	} {
-		left := panelLeft + float64(i)*panelStep
-		jobs, top := 0.0, 0.0
-		for _, f := range runs {
-			jobs, top = max(jobs, float64(f.jobs)), max(top, panel.of(f))
-		}
-		perJob := panel.of(runs[0]) / float64(runs[0].jobs)
-		if i == 0 {
-			top = max(top, perJob*jobs)
-		}
-		at := func(n, value float64) benchmark.Point {
-			return benchmark.Point{left + panelWidth*n/jobs, panelTop + panelHeight*(1-value/top)}
-		}
-		for _, share := range []float64{0, 0.5, 1} {
-			d.Grid(left, at(0, top*share)[1], panelWidth, math.Round(top*share))
-			d.Text(at(jobs*share, 0)[0], panelTop+panelHeight+18, "middle", fmt.Sprintf("%.0f jobs", jobs*share))
-		}
-		d.Text(left, panelTop-16, "start", panel.title)
-		var points []benchmark.Point
-		for _, f := range runs {
-			points = append(points, at(float64(f.jobs), panel.of(f)))
-		}
-		d.Curve(points, measured)
-		if i == 0 {
-			d.Curve([]benchmark.Point{at(0, 0), at(jobs, perJob*jobs)}, even)
-		}
+	even := runs[0].cpu.Seconds() / float64(runs[0].jobs) // What a job of the smallest run costs.
+	var cpu, same, memory []benchmark.Point
+	for _, f := range runs {
+		jobs := float64(f.jobs)
+		cpu = append(cpu, benchmark.Point{jobs, f.cpu.Seconds()})
+		same = append(same, benchmark.Point{jobs, even * jobs})
+		memory = append(memory, benchmark.Point{jobs, float64(f.memory.peak) / 1e6})
 	}
-	d.Legend(panelLeft, panelTop+panelHeight+50, measured, "measured")
-	d.Legend(panelLeft+panelStep/2, panelTop+panelHeight+50, even, "if each job cost what one of the smallest run does")
-	return d.String()
+	return benchmark.DrawCharts([]benchmark.Chart{
+		{Title: "processor time until all ran, s", Across: "jobs", Lines: []benchmark.Line{
+			{Name: "measured", Points: cpu}, {Name: "if each job cost what one of the smallest run does", Points: same},
+		}},
+		{Title: "most memory, MB", Across: "jobs", Lines: []benchmark.Line{{Name: "measured", Points: memory}}},
+	})
 }

@@ -78,9 +78,14 @@ func (d *Drawing) Text(x, y float64, anchor, words string) {
 	fmt.Fprintf(&d.b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="#888888">%s</text>`+"\n", x, y, anchor, words)
 }
 
+// Rule draws a thin horizontal line from a point.
+func (d *Drawing) Rule(x, y, width float64) {
+	fmt.Fprintf(&d.b, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="#888888" stroke-opacity="0.4"/>`+"\n", x, x+width, y, y)
+}
+
 // Grid draws a horizontal line of a panel, with its value on the left.
 func (d *Drawing) Grid(x, y, width, value float64) {
-	fmt.Fprintf(&d.b, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="#888888" stroke-opacity="0.4"/>`+"\n", x, x+width, y, y)
+	d.Rule(x, y, width)
 	d.Text(x-6, y+4, "end", fmt.Sprintf("%.0f", value))
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -56,4 +57,16 @@ func TestIntervalsOfMeans(t *testing.T) {
 	most[0] = 1
 	_, half = MeanInterval(most)
 	g.Expect(half).To(BeNumerically(">", 0), "the table is long enough")
+}
+
+func TestChartsHaveTheirScalesAndLines(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect([]float64{roundUp(0), roundUp(3), roundUp(0.05), roundUp(8.1), roundUp(2000)}).To(Equal([]float64{1, 4, 0.08, 10, 2000}))
+	svg := DrawCharts([]Chart{
+		{Title: "up", Across: "right", From: 0.5, Lines: []Line{{"a", []Point{{0.5, 10}, {1, 40}}}, {"b", []Point{{0.5, 20}}}}},
+		{Title: "other", Across: "right", Lines: []Line{{"b", []Point{{0, 0}, {2, 1}}}}},
+	})
+	g.Expect(svg).To(ContainSubstring(`points="60.0,175.0 360.0,40.0"`), "from a quarter of the height to the top")
+	g.Expect(svg).To(ContainSubstring(`points="460.0,220.0 760.0,40.0"`), "the second chart stands beside the first")
+	g.Expect(strings.Count(svg, ">b</text>")).To(Equal(1), "a name is in the legend once")
 }
