@@ -103,6 +103,7 @@ func (a *Arbiter) ForetellStartAt(
 	if err != nil || f == nil {
 		return o, err
 	}
+	f.learn(o.From)
 	random := rand.New(rand.NewPCG(uint64(now.UnixNano()), 31)) //nolint:gosec // what is drawn is a simulation, and no secret
 	stop := func() bool { return a.now().Sub(began) >= drawTime || ctx.Err() != nil }
 	for o.Futures < mostFutures && !stop() {
@@ -124,7 +125,10 @@ type futures struct {
 	model *capacity.Model
 	// variants is the gang asked about, on each model of accelerator that it may have. others wait.
 	variants, others []*capacity.Gang
-	lasts            map[types.NamespacedName]lifetime.Draw
+	// ended and live are what is learnt from how long the trainings last.
+	ended []lifetime.Ended
+	live  map[types.NamespacedName]lifetime.Live
+	lasts map[types.NamespacedName]lifetime.Draw
 }
 
 // sketch says what is known without a future, and returns what futures are drawn from; nil if none has to be. Afterwards nothing
@@ -158,7 +162,7 @@ func (a *Arbiter) sketch(
 	}
 	o.noteVictims(f.model.FindVictims(&o.Gang, c.surplusLeaves))
 	f.others = o.othersOf(waiting)
-	f.lasts = c.lifetimes(lifetime.NewHistory(c.endedTrainings()), f.others, o.From)
+	f.ended, f.live = c.endedTrainings(), c.liveTrainings(f.others)
 	return o, f, nil
 }
 
@@ -170,8 +174,7 @@ func (m *mirror) endedTrainings() (all []lifetime.Ended) {
 			continue
 		}
 		all = append(all, lifetime.Ended{
-			Namespace: key.Namespace, Task: trainingpod.TaskOf(job), Queue: st.Queue, At: st.CompletionTime.Time,
-			Lasted: st.CompletionTime.Sub(st.StartTime.Time),
+			Gang: lifetimeGangOf(key, job, st.Queue), At: st.CompletionTime.Time, Lasted: st.CompletionTime.Sub(st.StartTime.Time),
 		})
 	}
 	return all
@@ -223,31 +226,45 @@ func (o *Outlook) othersOf(waiting []capacity.Gang) []*capacity.Gang {
 	return others[:min(len(others), mostBefore)]
 }
 
-// lifetimes are by how long each training that runs or waits may last.
-func (c *collector) lifetimes(
-	history *lifetime.History, waiting []*capacity.Gang, from map[lifetime.Source]int,
-) map[types.NamespacedName]lifetime.Draw {
-	all := map[types.NamespacedName]lifetime.Draw{}
+// lifetimeGangOf is what lifetimes of a training in a queue are learnt by.
+func lifetimeGangOf(key types.NamespacedName, job *v1beta1.ElasticTrainingJob, queue string) lifetime.Gang {
+	return lifetime.Gang{
+		Namespace: key.Namespace, Task: trainingpod.TaskOf(job), Queue: queue, Came: job.CreationTimestamp.Time,
+	}
+}
+
+// liveTrainings are the trainings that run, and the gangs that wait.
+func (c *collector) liveTrainings(waiting []*capacity.Gang) map[types.NamespacedName]lifetime.Live {
+	all := map[types.NamespacedName]lifetime.Live{}
 	for key, job := range c.jobs {
-		if job.Status.StartTime == nil || job.Status.CompletionTime != nil {
-			continue
+		if st := &job.Status; st.StartTime != nil && st.CompletionTime == nil {
+			all[key] = lifetime.Live{Gang: lifetimeGangOf(key, job, st.Queue), Ran: max(0, c.now.Sub(st.StartTime.Time))}
 		}
-		ran := max(0, c.now.Sub(job.Status.StartTime.Time))
-		draw, source := history.DrawFor(key.Namespace, trainingpod.TaskOf(job), job.Status.Queue, ran)
-		all[key] = draw
-		from[source]++
 	}
 	for _, g := range waiting {
-		task := g.Job.Name
+		if _, ran := all[g.Job]; ran {
+			continue // One that ran before has a lifetime that knows for how long.
+		}
+		of := lifetime.Gang{Namespace: g.Job.Namespace, Task: g.Job.Name, Queue: g.Queue, Came: g.Created}
 		if job := c.jobs[g.Job]; job != nil {
-			task = trainingpod.TaskOf(job)
+			of = lifetimeGangOf(g.Job, job, g.Queue)
 		}
-		// One that ran before has a lifetime that knows for how long.
-		if all[g.Job] == nil {
-			all[g.Job], _ = history.DrawFor(g.Job.Namespace, task, g.Queue, 0)
-		}
+		all[g.Job] = lifetime.Live{Gang: of}
 	}
 	return all
+}
+
+// learn says by how long each training that runs or waits may last, and counts where that of those which run is from.
+func (f *futures) learn(from map[lifetime.Source]int) {
+	history := lifetime.NewHistory(f.ended, slices.Collect(maps.Values(f.live)))
+	f.lasts = make(map[types.NamespacedName]lifetime.Draw, len(f.live))
+	for key, live := range f.live {
+		draw, source := history.DrawFor(live)
+		f.lasts[key] = draw
+		if live.Ran > 0 {
+			from[source]++
+		}
+	}
 }
 
 // draw draws one future, and says when the first of the variants is placed in it. For each gang one lifetime is drawn; a gang

@@ -2,6 +2,7 @@ package arbiter
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,7 +107,52 @@ func TestOnlyWhatRanAndHasEndedIsLearntFrom(t *testing.T) {
 	g.Expect(learnt).To(HaveLen(1))
 	g.Expect(learnt[0].At.Equal(now)).To(BeTrue())
 	learnt[0].At = now
-	g.Expect(learnt).To(Equal([]lifetime.Ended{{Namespace: "ads", Task: "old", Queue: "default", At: now, Lasted: time.Hour}}))
+	g.Expect(learnt).To(Equal([]lifetime.Ended{{
+		Gang: lifetime.Gang{Namespace: "ads", Task: "old", Queue: "default"}, At: now, Lasted: time.Hour,
+	}}))
+}
+
+func TestJobsOfASweepEndAlikeInAFuture(t *testing.T) {
+	// soon is which part of the futures has a job that needs all room start within five hours, where of the jobs that came in sweeps
+	// of five half lasted for 2 h and half for 10 h: all of a sweep as long as each other, or not.
+	soon := func(alike bool) float64 {
+		g := NewWithT(t)
+		s := newFixture(t)
+		s.served = true
+		for _, name := range []string{"a", "b", "c", "d"} {
+			begun(s.job(name, 2, 2))
+		}
+		for sweep := range 20 {
+			for i := range 5 {
+				long := sweep%2 == 0
+				if !alike {
+					long = (sweep+i)%2 == 0
+				}
+				lasted := 2 * time.Hour
+				if long {
+					lasted = 10 * time.Hour
+				}
+				s.ended(1, lasted)
+				j, _ := s.objects[len(s.objects)-1].(*v1beta1.ElasticTrainingJob)
+				j.Name = fmt.Sprintf("ended-%d-%d", sweep, i)
+				j.CreationTimestamp = metav1.NewTime(now.Add(-time.Duration(sweep+2)*24*time.Hour + time.Duration(i)*time.Minute))
+			}
+		}
+		asked := s.job("new", 8, 0)
+		s.objects = s.objects[:len(s.objects)-1]
+		a := s.arbiter()
+		asked.Spec.MinReplicas, asked.Status = 8, v1beta1.ElasticTrainingJobStatus{}
+		_, err := a.evaluate(t.Context(), now)
+		g.Expect(err).NotTo(HaveOccurred())
+		o, err := a.ForetellStartAt(t.Context(), asked, "default", now)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(o.Futures).To(Equal(mostFutures))
+		early := slices.IndexFunc(append(o.Starts, 100*time.Hour), func(d time.Duration) bool { return d > 5*time.Hour })
+		return float64(early) / float64(o.Futures)
+	}
+	g := NewWithT(t)
+	g.Expect(soon(true)).To(BeNumerically(">", 0.25), "nearly half")
+	g.Expect(soon(false)).To(BeNumerically("<", 0.2), "a sixteenth")
 }
 
 // Any user may ask, as often as requests are sent.

@@ -3,12 +3,10 @@ package scheduler
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/tideline-io/tideline/test/cluster"
 )
 
 const (
@@ -102,9 +98,8 @@ func (v *Session) Stop() error { return errors.Join(v.in.Close(), v.command.Wait
 // Build builds the program into a folder. It adds to a copy of a module what no proxy serves of it, as the local cluster does.
 // The working directory must be the repository.
 func Build(ctx context.Context, folder string) (*Program, error) {
-	goMod := filepath.Join(folder, "go.mod")
-	source, err := amendedSource(ctx)
-	if err != nil {
+	source, goMod := filepath.Join(folder, "apis"), filepath.Join(folder, "go.mod")
+	if err := copyAmended(ctx, source); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"go.mod", "go.sum"} {
@@ -141,56 +136,24 @@ func BuildAside(ctx context.Context) (p *Program, done func(), err error) {
 	return p, done, err
 }
 
-// amendedSource returns the folder of the amended module, which is made once: Go builds anew what depends on a module in another
-// folder, which takes minutes.
-func amendedSource(ctx context.Context) (string, error) {
-	cache, err := cluster.CacheDir()
-	if err != nil {
-		return "", err
-	}
+func copyAmended(ctx context.Context, to string) error {
 	served, err := goCommand(ctx, "mod", "download", "-json", amended)
 	if err != nil {
-		return "", err
+		return err
 	}
-	var at struct{ Dir, Sum string }
+	var at struct{ Dir string }
 	if err := json.Unmarshal([]byte(served), &at); err != nil {
-		return "", err
+		return err
 	}
-	hash := sha256.New()
-	_, _ = io.WriteString(hash, at.Sum)
-	files := os.DirFS(amend)
-	if err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+	if err := os.RemoveAll(to); err != nil {
+		return err
+	}
+	for _, from := range []string{at.Dir, amend} {
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 			return err
 		}
-		content, err := fs.ReadFile(files, name)
-		_, _ = fmt.Fprintf(hash, "%s %d\n%s", name, len(content), content)
-		return err
-	}); err != nil {
-		return "", err
 	}
-	source := filepath.Join(cache, fmt.Sprintf("amended-%x", hash.Sum(nil)[:8]))
-	if _, err := os.Stat(source); err == nil {
-		return source, nil
-	}
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return "", err
-	}
-	aside, err := os.MkdirTemp(cache, "amended")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(aside) }()
-	whole := filepath.Join(aside, "whole")
-	for _, from := range []string{at.Dir, amend} {
-		if err := os.CopyFS(whole, os.DirFS(from)); err != nil {
-			return "", err
-		}
-	}
-	if err := os.Rename(whole, source); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err // Another program may have been faster.
-	}
-	return source, nil
+	return nil
 }
 
 // goCommand runs the go command in the folder of the program, and returns what it prints.
