@@ -123,7 +123,7 @@ func (c column) write(of []result) string {
 }
 
 // drawing draws figures over loads, of runs of so many days: the mean over the seeds.
-func drawing(all []result, days int) string {
+func drawing(all []result, days int, loads []float64) string {
 	charts := make([]benchmark.Chart, 0, 4)
 	for _, name := range []string{"goodput, %", "allocation, %", "of several, median, min", "lost, %"} {
 		c := columns[slices.IndexFunc(columns, func(c column) bool { return c.name == name })]
@@ -170,11 +170,17 @@ func curves(all []result) (words string, files map[string]string) {
 		}
 	}
 	for _, days := range slices.Backward(slices.Sorted(maps.Keys(played))) {
-		if len(played[days]) > 1 {
-			return fmt.Sprintf("![Goodput, allocation, waiting and work lost over the offered load](outcome.svg)\n\n"+
-					"Curves: means over the seeds of the first %s.\n\n", text.FormatCount(days, "day")),
-				map[string]string{"outcome.svg": drawing(all, days)}
+		if len(played[days]) < 2 {
+			continue
 		}
+		first := "day"
+		if days > 1 {
+			first = text.FormatCount(days, "day")
+		}
+		slices.Sort(played[days])
+		return fmt.Sprintf("![Goodput, allocation, waiting and work lost over the offered load](outcome.svg)\n\n"+
+				"Curves: means over the seeds, of the first %s.\n\n", first),
+			map[string]string{"outcome.svg": drawing(all, days, played[days])}
 	}
 	return "", nil
 }

@@ -58,7 +58,8 @@ func parse(args []string) (options, error) {
 	o := options{}
 	flags := flag.NewFlagSet("speed", flag.ContinueOnError)
 	flags.StringVar(&o.workload, "workload", beside, "beside: next to others; large: Tideline alone, without a scheduler")
-	sizes := flags.String("jobs", "", "how many `jobs` come at once; with large several, separated by commas (default 500; large: 500,2000,10000)")
+	sizes := flags.String("jobs", "", "how many `jobs` come at once; large: run after run, separated by commas "+
+		"(default 500; large: 500,2000,10000)")
 	flags.IntVar(&o.rounds, "rounds", 0, "how many `rounds` (default 2; large: 1)")
 	flags.DurationVar(&o.rest, "rest", time.Minute, "how long all is left alone while it runs")
 	keys := flags.String("subjects", "", "who makes the pods, separated by commas (default all)")
@@ -81,8 +82,12 @@ func parse(args []string) (options, error) {
 		}
 		o.sizes = append(o.sizes, n)
 	}
-	if o.workload == beside && len(o.sizes) > 1 {
+	slices.Sort(o.sizes)
+	switch {
+	case o.workload == beside && len(o.sizes) > 1:
 		return o, errors.New("-jobs: several only with -workload=large")
+	case o.workload == large && (*keys != tideline || o.rounds > 1):
+		return o, errors.New("-workload=large is of Tideline alone, and of one round")
 	}
 	o.subjects = slices.DeleteFunc(all(), func(s subject) bool {
 		return *keys != "" && !slices.Contains(strings.Split(*keys, ","), s.key)
@@ -101,6 +106,7 @@ func compare(ctx context.Context, o options) error {
 			for _, jobs := range o.sizes {
 				f, err := measure(ctx, o, s, jobs)
 				if err != nil {
+					fmt.Println(report(o, results)) // What was measured may have taken hours.
 					return fmt.Errorf("%s: %w", s.title, err)
 				}
 				results[s.key] = append(results[s.key], f)
@@ -108,13 +114,14 @@ func compare(ctx context.Context, o options) error {
 			}
 		}
 	}
-	text, command, drawings := report(o, results), "make bench", map[string]string(nil)
-	if o.workload == large {
-		text, command, drawings = reportMany(o, results[tideline]), "make bench-many", map[string]string{"speed.svg": drawMany(results[tideline])}
-	}
-	if o.page == "" {
-		_, err := fmt.Println(text)
+	switch {
+	case o.page == "":
+		_, err := fmt.Println(report(o, results))
 		return err
+	case o.workload == large:
+		drawings := map[string]string{"speed.svg": drawMany(results[tideline])}
+		return benchmark.WriteResults(o.page, "make bench-many", report(o, results), drawings)
+	default:
+		return benchmark.WriteResults(o.page, "make bench", report(o, results), nil)
 	}
-	return benchmark.WriteResults(o.page, command, text, drawings)
 }

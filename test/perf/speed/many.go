@@ -10,14 +10,14 @@ import (
 )
 
 // ofMany are the columns of the table that has a row for each number of jobs.
-func ofMany(o options) []column {
+func ofMany() []column {
 	shown := slices.DeleteFunc(slices.Clone(columns), func(c column) bool {
 		return slices.Contains([]string{
 			"Volcano's controllers, ms a job", "scheduler, ms a job", "at the end, MB", "pages of files in it, MB", "CPU at rest, ms",
 		}, c.title)
 	})
 	return append(shown,
-		column{"CPU at rest, % of a processor", 2, func(f figures) float64 { return 100 * f.idle.Seconds() / o.rest.Seconds() }},
+		column{"CPU at rest, % of a processor", 2, func(f figures) float64 { return 100 * f.idle.Seconds() / f.rested.Seconds() }},
 		column{"from a restart to the first write, s", 1, func(f figures) float64 { return f.restart.Seconds() }},
 	)
 }
@@ -29,14 +29,14 @@ func reportMany(o options, runs []figures) string {
 		least, most, o.rest, o.commit, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
 	row := func(cells ...string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
 	head := []string{"jobs", "pods", "nodes"}
-	for _, c := range ofMany(o) {
+	for _, c := range ofMany() {
 		head = append(head, c.title)
 	}
 	row(head...)
 	b.WriteString(strings.Repeat("|---", len(head)) + "|\n")
 	for _, f := range runs {
 		cells := []string{fmt.Sprint(f.jobs), fmt.Sprint(most * f.jobs), fmt.Sprint(nodesFor(f.jobs))}
-		for _, c := range ofMany(o) {
+		for _, c := range ofMany() {
 			cells = append(cells, fmt.Sprintf("%.*f", c.places, c.of(f)))
 		}
 		row(cells...)

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -72,6 +71,8 @@ type figures struct {
 	// Processor time from the first job until nothing more was written: of the subject, of Volcano's controllers, of the scheduler
 	// and of the API server; and of the subject while all ran.
 	cpu, controllers, scheduler, apiServer, idle time.Duration
+	// rested is how long nothing happened.
+	rested time.Duration
 	// memory of the subject while all ran.
 	memory memory
 	// restart is how long after its process was started anew the operator wrote something for a job that came meanwhile; 0 where
@@ -85,9 +86,9 @@ func (f figures) String() string {
 	}
 	n := float64(f.jobs)
 	return fmt.Sprintf("all ran after %.1f s; a job: %.2f writes, %.2f events, %.2f reads, %.1f ms of CPU; %.0f MB; "+
-		"deleted in %.1f s; at rest %d writes, %d reads", f.running.Seconds(), float64(f.made.writes)/n, float64(f.made.events)/n,
+		"deleted in %.1f s; at rest %d writes, %d reads; %.1f s from a restart to the first write", f.running.Seconds(), float64(f.made.writes)/n, float64(f.made.events)/n,
 		float64(f.made.reads)/n, f.cpu.Seconds()*1000/n, float64(f.memory.peak)/1e6, f.deleted.Seconds(), f.rest.writes+f.rest.events,
-		f.rest.reads)
+		f.rest.reads, f.restart.Seconds())
 }
 
 // run is one subject on its cluster.
@@ -213,37 +214,56 @@ func (r *run) live(ctx context.Context) (figures, error) {
 	return f, r.remove(ctx, &f)
 }
 
-// restart stops the operator, creates one more job, and starts the operator anew.
+// restart stops the operator, creates one more job, and starts the operator anew. What it needs to start counts in its memory.
 func (r *run) restart(ctx context.Context, f *figures) error {
 	if err := r.operator.Stop(); err != nil {
 		return err
 	}
-	late := r.subject.objects(jobName(r.jobs))
-	r.jobs++
+	name := jobName(r.jobs)
+	late := r.subject.objects(name)
 	for _, o := range late {
 		if err := r.Client.Create(ctx, o); err != nil {
 			return err
 		}
 	}
 	began := time.Now()
-	if err := r.operator.Launch(ctx); err != nil {
+	if err := r.operator.Start(ctx); err != nil {
 		return err
 	}
-	if err := r.pods.await(ctx, most*r.jobs); err != nil {
+	if err := r.pods.await(ctx, most*(r.jobs+1)); err != nil {
+		return err
+	}
+	if err := r.awaitQuiet(ctx); err != nil {
 		return err
 	}
 	requests, err := r.audit.Select(testutil.From(began))
 	if err != nil {
 		return err
 	}
-	first := slices.IndexFunc(requests, func(q testutil.Request) bool {
-		return q.User == r.subject.user && testutil.Write(q) && strings.HasPrefix(q.Name, jobName(r.jobs-1))
-	})
-	if first < 0 {
-		return errors.New("the operator made the pods of a job without writing")
+	if f.restart = firstWrite(requests, r.subject.user, name).Sub(began); f.restart < 0 {
+		return fmt.Errorf("the operator made the pods of %s without writing", name)
 	}
-	f.restart = requests[first].Received.Sub(began)
-	return nil
+	anew, err := memoryOf(r.operator.Process())
+	if err != nil {
+		return err
+	}
+	f.memory.peak = max(f.memory.peak, anew.peak)
+	for _, o := range late {
+		if err := r.Client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			return err
+		}
+	}
+	return r.pods.await(ctx, most*r.jobs)
+}
+
+// firstWrite is when a user first wrote something for a job; zero for never.
+func firstWrite(requests []testutil.Request, user, job string) (first time.Time) {
+	for _, q := range requests {
+		if q.User == user && testutil.Write(q) && strings.HasPrefix(q.Name, job) && (first.IsZero() || q.Received.Before(first)) {
+			first = q.Received
+		}
+	}
+	return first
 }
 
 func jobName(i int) string { return fmt.Sprintf("job-%05d", i) }
@@ -282,15 +302,16 @@ func (r *run) leaveAlone(ctx context.Context, f *figures) error {
 		return ctx.Err()
 	case <-time.After(r.options.rest):
 	}
-	requests, err := r.audit.Select(testutil.From(since))
+	after, err := r.used()
 	if err != nil {
 		return err
 	}
-	f.rest = count(requests, r.subject.user)
-	after, err := r.used()
+	f.rested = time.Since(since)
+	requests, err := r.audit.Select(testutil.From(since))
 	if err != nil || r.subject.process == "" {
 		return err
 	}
+	f.rest = count(requests, r.subject.user)
 	f.idle = after[r.subject.process] - before[r.subject.process]
 	f.memory, err = memoryOf(r.processes()[r.subject.process])
 	return err

@@ -51,6 +51,9 @@ var ratios = []struct {
 
 // report is what the run says on the page. Values of rounds stand beside each other.
 func report(o options, results map[string][]figures) string {
+	if o.workload == large {
+		return reportMany(o, results[tideline])
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d jobs of %d to %d workers, all at once; %d rounds; %s of rest; at commit %s; %d processors, %s/%s.\n\n",
 		o.sizes[0], least, most, o.rounds, o.rest, o.commit, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)

@@ -91,6 +91,8 @@ func TestTheTableOfManyHasARowForEachSize(t *testing.T) {
 	g.Expect(err).To(MatchError("-jobs: several only with -workload=large"))
 	_, err = parse([]string{"-workload=large", "-jobs=500,0"})
 	g.Expect(err).To(MatchError(`-jobs: "0" is no number of jobs`))
+	_, err = parse([]string{"-workload=large", "-subjects=volcano"})
+	g.Expect(err).To(MatchError(ContainSubstring("of Tideline alone")))
 	o, err := parse([]string{"-workload=large", "-commit=abc", "-rest=20s"})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.sizes).To(Equal([]int{500, 2000, 10000}))
@@ -98,12 +100,25 @@ func TestTheTableOfManyHasARowForEachSize(t *testing.T) {
 	var runs []figures
 	for _, jobs := range o.sizes {
 		runs = append(runs, figures{
-			jobs: jobs, running: time.Minute, cpu: time.Duration(jobs) * 30 * time.Millisecond, idle: 100 * time.Millisecond,
+			jobs: jobs, running: time.Minute, cpu: time.Duration(jobs) * 30 * time.Millisecond, idle: 100 * time.Millisecond, rested: 20 * time.Second,
 			memory: memory{peak: 2e8}, restart: 4 * time.Second,
 		})
 	}
-	text := reportMany(o, runs)
+	text := report(o, map[string][]figures{tideline: runs})
 	g.Expect(text).To(ContainSubstring("at commit abc;"))
 	g.Expect(text).To(MatchRegexp(`(?m)^\| 2000 \| 8000 \| 1001 \| 60\.0 \|.*\| 30\.0 \|.*\| 0\.50 \| 4\.0 \|$`))
 	g.Expect(drawMany(runs)).To(ContainSubstring(">10000</text>"))
+}
+
+func TestTheFirstWriteForAJobIsTheOneThatCameFirst(t *testing.T) {
+	g := NewWithT(t)
+	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
+	g.Expect(firstWrite([]testutil.Request{
+		{User: "a", Verb: "get", Resource: "pods", Name: "job-00007-worker-0", Received: at(1)},
+		{User: "a", Verb: "create", Resource: "pods", Name: "job-00006-worker-0", Received: at(2)},
+		{User: "b", Verb: "create", Resource: "pods", Name: "job-00007-worker-0", Received: at(3)},
+		{User: "a", Verb: "create", Resource: "pods", Name: "job-00007-worker-0", Received: at(5)},
+		{User: "a", Verb: "create", Resource: "services", Name: "job-00007", Received: at(4)},
+	}, "a", "job-00007")).To(Equal(at(4)), "requests are in the order in which they were answered")
+	g.Expect(firstWrite(nil, "a", "job-00007")).To(BeZero())
 }

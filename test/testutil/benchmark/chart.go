@@ -90,7 +90,7 @@ func (d *Drawing) chart(c Chart, left, above float64, strokeOf func(string) Stro
 	}
 }
 
-// roundUp is the next number that begins with 1, 2, 4 or 8 and then has only zeros, so that its quarters are short.
+// roundUp is the least number that is not below x, begins with 1, 2, 4 or 8 and then has only zeros: its quarters are short.
 func roundUp(x float64) float64 {
 	if x <= 0 {
 		return 1
@@ -104,5 +104,11 @@ func roundUp(x float64) float64 {
 	return 10 * power
 }
 
-// number writes without needless digits.
-func number(v float64) string { return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64) }
+// number writes four digits that count, and no needless ones.
+func number(v float64) string {
+	short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
+	if err != nil {
+		short = v
+	}
+	return strconv.FormatFloat(short, 'f', -1, 64)
+}
