@@ -9,7 +9,8 @@ const DefaultPort int32 = 29400
 const (
 	DefaultCooldownSeconds        int32 = 300
 	DefaultGrowthsPerHour         int32 = 12
-	DefaultOutageSeconds          int32 = 60
+	DefaultOutageSeconds          int32 = 360
+	DefaultOutageSecondsWithGrace int32 = 60
 	DefaultLeastGainPercent       int32 = 10
 	DefaultCompletionGraceSeconds int32 = 300
 	DefaultJoinTimeoutSeconds     int32 = 600

@@ -106,10 +106,10 @@ type Growth struct {
 	// +kubebuilder:validation:Maximum=3600
 	MaxPerHour *int32 `json:"maxPerHour,omitempty"`
 
-	// OutageSeconds is for how long a change of size keeps the training from progress, in seconds, as mode OnlyIfPays takes it
-	// until it was measured from annotation tideline.io/progress. Default 60, range 0 to 86400.
+	// OutageSeconds is for how long a change of size keeps the training from progress, in seconds, steps that it does again
+	// included, as mode OnlyIfPays takes it until it was measured from annotation tideline.io/progress. Range 0 to 86400. Without
+	// it, 60 with checkpoint.graceSeconds, and else 360: a minute, and half of ten minutes between two checkpoints.
 	// +optional
-	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	OutageSeconds *int32 `json:"outageSeconds,omitempty"`

@@ -192,7 +192,7 @@ type LeftInVain struct {
 
 // CheckpointStatus is a checkpoint that Tideline asked worker 0 for, because workers are about to leave.
 type CheckpointStatus struct {
-	// For is what is about to happen: Shrink, Stop, Restart, or Eviction by another client.
+	// For is what is about to happen: Growth, Shrink, Stop, Restart, or Eviction by another client.
 	// +kubebuilder:validation:MaxLength=16
 	For string `json:"for"`
 	// RequestTime is when it was asked for.

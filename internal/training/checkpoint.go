@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,8 @@ import (
 //
 //	a phase wants workers to leave -> status.checkpoint {for, number} is written -> annotation on worker 0's pod
 //	-> worker 0 answers with the number, or the grace passes -> they leave -> status.checkpoint is closed
+//
+// So it does when surplus is about to join, which does not wait for it.
 
 // CheckpointRequest asks worker 0 to save a checkpoint, by an annotation on its pod.
 type CheckpointRequest struct {
@@ -29,7 +32,7 @@ type CheckpointRequest struct {
 
 // Why a checkpoint is requested, as status.checkpoint.for says it.
 const (
-	forShrink, forStop, forRestart, forEviction = "Shrink", "Stop", "Restart", "Eviction"
+	forShrink, forStop, forRestart, forEviction, forGrowth = "Shrink", "Stop", "Restart", "Eviction", "Growth"
 )
 
 // ensureCheckpoint has worker 0 save a checkpoint before workers leave, and reports whether they may: at once without a grace or
@@ -92,10 +95,32 @@ func (p *planner) watchDepartures() {
 	}
 }
 
-// tellCheckpoint passes a request on to worker 0, and closes it once no worker is about to leave. The request must be in status
-// first: an operator that restarts in between then repeats the same number instead of asking again.
+// watchArrivals requests a checkpoint for surplus that has its node and does not run yet: when it joins, all workers go back to
+// the last one. It holds nothing back, since a worker takes longer to start than worker 0 to notice the request.
+func (p *planner) watchArrivals() {
+	if p.departing || p.Growth().RestartLeft() > 0 {
+		return // Those who leave have one, or there is nothing to lose.
+	}
+	var last time.Time
+	for w := range p.AttemptWorkers() {
+		if p.IsSurplus(w.Index) && w.Scheduled && w.Phase == corev1.PodPending && !w.Terminating && w.BoundTime.After(last) {
+			last = w.BoundTime.Time
+		}
+	}
+	if last.IsZero() {
+		return
+	}
+	if c := p.Status.Checkpoint; c != nil && c.For == forGrowth && last.Sub(c.RequestTime.Time) > p.Growth().StepTime() {
+		p.Status.Checkpoint = nil // It was for an earlier step, of which a worker still does not run.
+	}
+	p.ensureCheckpoint(forGrowth)
+}
+
+// tellCheckpoint passes a request on to worker 0, and closes it once no worker is about to leave or join. The request must be in
+// status first: an operator that restarts in between then repeats the same number instead of asking again.
 func (p *planner) tellCheckpoint() {
 	p.watchDepartures()
+	p.watchArrivals()
 	if p.Status.Checkpoint == nil {
 		return
 	}

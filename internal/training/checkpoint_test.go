@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
@@ -202,8 +203,8 @@ func TestARequestThatHasNoNumberIsAnsweredByItsTime(t *testing.T) {
 	g.Expect(w.indices()).To(HaveLen(4))
 }
 
-// asksForALeave tells whether a request for a checkpoint stands only while a worker that runs is to leave.
-func (m *planned) asksForALeave() bool {
+// asksForAChange tells whether a request for a checkpoint stands only while a worker that runs is to leave, or surplus to join.
+func (m *planned) asksForAChange() bool {
 	switch {
 	case m.st.Checkpoint == nil, !m.trains(), m.st.MasterCompletionTime != nil:
 		return true
@@ -216,6 +217,9 @@ func (m *planned) asksForALeave() bool {
 		return true
 	}
 	return slices.ContainsFunc(m.o.Workers, func(w podstate.Worker) bool {
+		if joins := w.Scheduled && w.Phase == corev1.PodPending && w.Index >= m.was.Attempt.MinReplicas; joins {
+			return true
+		}
 		if w.Phase != corev1.PodRunning || w.Attempt != m.was.Attempt.ID() {
 			return false
 		}
@@ -276,4 +280,63 @@ func TestPodGroupsKeepTheTimeThatANewWorker0DoesNotKnow(t *testing.T) {
 	w.step()
 	g.Expect(w.last.RestoreGroups).To(HaveEach(HaveField("Group.LastCheckpoint", BeTemporally("==", saved))),
 		"a patch without it would take it away")
+}
+
+// placed gives nodes to workers that do not run yet.
+func (w *simulator) placed(indices ...int32) *simulator {
+	for _, i := range indices {
+		w.change(i, func(p *podstate.Worker) { p.Scheduled = true })
+	}
+	return w
+}
+
+func TestACheckpointIsSavedBeforeSurplusJoins(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 3)
+	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(grace / time.Second))
+	w.step().step()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3, 4}))
+	g.Expect(w.status().Checkpoint).To(BeNil(), "who has no node does not join yet")
+	w.placed(2, 3).atOnce()
+	g.Expect(w.status().Checkpoint.For).To(Equal(forGrowth))
+	first := w.worker(0).CheckpointRequested
+	g.Expect(first).To(Equal(w.now.Unix() + 1))
+	w.pass(2 * time.Second).placed(4).atOnce()
+	g.Expect(w.worker(0).CheckpointRequested).To(Equal(first), "one checkpoint serves a step")
+	w.done().run(2, 3, 4).atOnce().settle()
+	g.Expect(w.status().Checkpoint).To(BeNil())
+	g.Expect(w.indices()).To(HaveLen(5))
+	g.Expect(w.status().Restarts).To(BeZero())
+}
+
+func TestAStepHasItsOwnCheckpointWhereAnEarlierOneHasNotStarted(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 2)
+	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(grace / time.Second))
+	w.step().placed(2, 3).atOnce().done().run(3).atOnce()
+	first := w.worker(0).CheckpointRequested
+	g.Expect(w.status().Checkpoint).NotTo(BeNil(), "worker 2 may still join")
+	w.pass(10 * time.Minute).atOnce()
+	g.Expect(w.worker(0).CheckpointRequested).To(Equal(first), "but nothing is asked for again and again")
+	w.o.Verdict.SurplusLimit = 4
+	w.settle().placed(4, 5).atOnce()
+	g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", first))
+}
+
+func TestNoCheckpointIsAskedForWhereGrowthLosesNothing(t *testing.T) {
+	for name, change := range map[string]func(*simulator){
+		"without a grace":            func(w *simulator) { w.o.Job.Spec.Checkpoint.GraceSeconds = nil },
+		"all restart anyway":         func(w *simulator) { w.status().Elasticity.LastRestartTime = ptr.To(metav1.NewTime(w.now)) },
+		"the core does not train":    func(w *simulator) { w.status().RunningSince = nil },
+		"the surplus already leaves": func(w *simulator) { w.change(2, func(p *podstate.Worker) { p.Terminating = true }) },
+	} {
+		g := NewWithT(t)
+		w := growing(t, v1beta1.GrowthOnlyIfFits, 1)
+		w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(grace / time.Second))
+		w.step().placed(2).bind()
+		w.status().Elasticity = &v1beta1.ElasticityStatus{}
+		change(w)
+		w.step()
+		g.Expect(w.status().Checkpoint).To(BeNil(), name)
+	}
 }

@@ -23,6 +23,7 @@ func growing(t *testing.T, mode v1beta1.GrowthMode, room int32) *simulator {
 	w := newSimulator(t, 2, 8)
 	w.o.Job.Spec.Elasticity.Growth.Mode = mode
 	w.o.Job.Spec.Elasticity.Growth.CooldownSeconds = ptr.To[int32](30)
+	w.o.Job.Spec.Elasticity.Growth.OutageSeconds = ptr.To[int32](60)
 	w.settle().run().settle().pass(jobstate.RestartTime).settle()
 	w.o.Verdict.SurplusLimit = room
 	return w
@@ -92,6 +93,31 @@ func TestLaterGrowthWaitsUntilAsMuchWasMissedAsItCosts(t *testing.T) {
 		"The job grows at 2026-11-20 11:05:20 UTC, if it fits until then: when it has missed as much without it."))
 	w.pass(4 * time.Minute).step()
 	g.Expect(w.last.CreateWorkers).To(Equal([]int32{4}))
+}
+
+func TestGrowthIsTakenToRepeatStepsUnlessACheckpointIsSavedBefore(t *testing.T) {
+	for name, c := range map[string]struct {
+		set     func(*v1beta1.ElasticTrainingJobSpec)
+		seconds int
+	}{
+		"as it is":     {func(*v1beta1.ElasticTrainingJobSpec) {}, 360},
+		"with a grace": {func(spec *v1beta1.ElasticTrainingJobSpec) { spec.Checkpoint.GraceSeconds = ptr.To[int32](30) }, 60},
+		"as it says": {func(spec *v1beta1.ElasticTrainingJobSpec) {
+			spec.Checkpoint.GraceSeconds, spec.Elasticity.Growth.OutageSeconds = ptr.To[int32](30), ptr.To[int32](0)
+		}, 0},
+	} {
+		g := NewWithT(t)
+		w := growing(t, v1beta1.GrowthOnlyIfPays, 2)
+		w.o.Job.Spec.Elasticity.Growth.OutageSeconds = nil
+		c.set(&w.o.Job.Spec)
+		w.o.Stay = growth.Stay{Held: 11 * time.Hour, Left: 359} // Surplus stays for 2 minutes.
+		w.step()
+		if c.seconds < 60 {
+			g.Expect(w.last.CreateWorkers).To(HaveLen(2), name)
+			continue
+		}
+		g.Expect(w.settle().status().Message).To(ContainSubstring("and cost %d GPU-seconds", 2*c.seconds), name)
+	}
 }
 
 func TestARestartTakesWhatFitsAlong(t *testing.T) {

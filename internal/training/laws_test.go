@@ -54,7 +54,7 @@ var laws = []struct {
 	{"surplus is created within what has room for its step", (*planned).createsWithin},
 	{"no checkpoint of before a request answers it", (*planned).asksAnew},
 	{"marks are put back on pods of the attempt alone, and not before their time", (*planned).restoresItsOwn},
-	{"a checkpoint is asked for only while a worker that runs is to leave", (*planned).asksForALeave},
+	{"a checkpoint is asked for only while a worker that runs is to leave, or surplus to join", (*planned).asksForAChange},
 	{"counters never go down", (*planned).countersRise},
 	{"times never go back, and what happened once stays", (*planned).historyStays},
 	{"restarts are what losses cost", (*planned).restartsAreLosses},

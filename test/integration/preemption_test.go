@@ -10,6 +10,7 @@ import (
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -72,6 +73,24 @@ var _ = Describe("A checkpoint", func() {
 		Eventually(s.Workers("a")).Should(ConsistOf(0, 1, 2), "worker 3 leaves")
 		Eventually(s.Fetch("a")).Should(And(testutil.Train(3), HaveField("Status.Checkpoint", BeNil()), testutil.HaveRestarts(0)),
 			"A trains on")
+	})
+
+	It("is asked of worker 0 before surplus joins, which waits for nothing", func() {
+		s := newScenario("checkpoint-growth", 2)
+		s.Submit(saving(s, 600))
+		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
+		since := s.Read("a").Status.RunningSince.Time
+		Eventually(func() time.Duration { return time.Since(since) }).Should(BeNumerically(">", jobstate.RestartTime), "for long enough")
+		Expect(asked(s)()).To(BeEmpty(), "nothing was asked for")
+		node := s.AddUnsimulatedNode(2)
+		Eventually(asked(s)).ShouldNot(BeEmpty(), "worker 0 is asked for a checkpoint")
+		Expect(s.Read("a").Status.Checkpoint.For).To(Equal("Growth"))
+		for _, i := range []int{2, 3} {
+			Expect(s.Worker("a", i).Spec.NodeName).To(Equal(node), "worker %d has its node", i)
+			makeReady(s, "a", i)
+		}
+		Eventually(s.Fetch("a")).Should(And(testutil.Train(4), HaveField("Status.Checkpoint", BeNil()), testutil.HaveRestarts(0)),
+			"A trains with four")
 	})
 
 	It("is not waited for longer than the grace", func() {

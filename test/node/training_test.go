@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
@@ -74,6 +75,7 @@ func train(s *testutil.Scenario, as string, change func(*v1beta1.ElasticTraining
 			Expect(yaml.UnmarshalStrict([]byte(document), job)).To(Succeed())
 			job.Namespace = s.Namespace
 			job.Spec.Template.Spec.Containers[0].Args = args(10_000_000)
+			job.Spec.Elasticity.Growth.OutageSeconds = ptr.To[int32](60) // Its steps are many, and few are done again.
 			if change != nil {
 				change(job)
 			}

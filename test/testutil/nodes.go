@@ -68,6 +68,19 @@ func (w *World) AddNode(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
+// AddUnsimulatedNode adds a node that is ready, and whose kubelet does nothing with pods that are bound to it.
+func (w *World) AddUnsimulatedNode(ctx context.Context, node *corev1.Node) error {
+	delete(node.Annotations, SimulatedAnnotation)
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Unsimulated"}}
+	if err := w.Client.Create(ctx, node); err != nil {
+		return fmt.Errorf("add node %s: %w", node.Name, err)
+	}
+	// New nodes are tainted until somebody finds them ready.
+	before := node.DeepCopy()
+	node.Spec.Taints = nil
+	return w.Client.Patch(ctx, node, client.MergeFrom(before))
+}
+
 func placeable(node *corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {

@@ -79,6 +79,15 @@ func (s *Scenario) AddNode(gpus int64) string {
 	return node.Name
 }
 
+// AddUnsimulatedNode adds a node to the pool on which no pod starts by itself, and returns its name.
+func (s *Scenario) AddUnsimulatedNode(gpus int64) string {
+	s.t.Helper()
+	node := NewNode(fmt.Sprintf("%s-%d", s.Namespace, len(s.nodes)), s.Namespace, gpus)
+	s.nodes = append(s.nodes, node)
+	s.must(s.World.AddUnsimulatedNode(s.ctx, node), "add a node")
+	return node.Name
+}
+
 // Node is the name of the i-th node that was added.
 func (s *Scenario) Node(i int) string { return s.nodes[i].Name }
 

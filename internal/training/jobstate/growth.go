@@ -202,7 +202,11 @@ func (g Growth) OutageTime() time.Duration {
 	if e := g.Status.Elasticity; e != nil {
 		measured = time.Duration(e.OutageSeconds) * time.Second
 	}
-	assumed := ptr.Deref(g.Spec.Elasticity.Growth.OutageSeconds, v1beta1.DefaultOutageSeconds)
+	assumed := v1beta1.DefaultOutageSeconds
+	if g.CheckpointGrace() > 0 {
+		assumed = v1beta1.DefaultOutageSecondsWithGrace // A checkpoint is saved before, so that little is done again.
+	}
+	assumed = ptr.Deref(g.Spec.Elasticity.Growth.OutageSeconds, assumed)
 	return cmp.Or(measured, g.TaskOutage, time.Duration(assumed)*time.Second)
 }
 

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -22,7 +21,7 @@ func (r *run) drive(ctx context.Context) error {
 	group, making := errgroup.WithContext(ctx)
 	group.SetLimit(clients)
 	for i := range all {
-		group.Go(func() error { return r.makeNode(making, nodeName(i)) })
+		group.Go(func() error { return r.AddUnsimulatedNode(making, testutil.NewNode(nodeName(i), "all", gpusPerNode)) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -74,20 +73,6 @@ func stepAll(ctx context.Context, clientset kubernetes.Interface, waiting <-chan
 const boundAnnotation = "speed/node"
 
 func nodeName(i int) string { return fmt.Sprintf("n%05d", i) }
-
-// makeNode makes a node that is ready.
-func (r *run) makeNode(ctx context.Context, name string) error {
-	node := testutil.NewNode(name, "all", gpusPerNode)
-	delete(node.Annotations, testutil.SimulatedAnnotation)
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Driven"}}
-	if err := r.Client.Create(ctx, node); err != nil {
-		return err
-	}
-	// New nodes are tainted until somebody finds them ready.
-	before := node.DeepCopy()
-	node.Spec.Taints = nil
-	return r.Client.Patch(ctx, node, client.MergeFrom(before))
-}
 
 // step does to a pod what comes next.
 func step(ctx context.Context, clientset kubernetes.Interface, pod *corev1.Pod) error {
