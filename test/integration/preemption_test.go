@@ -80,7 +80,7 @@ var _ = Describe("A checkpoint", func() {
 		s.Submit(saving(s, 600))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
 		since := s.Read("a").Status.RunningSince.Time
-		Eventually(func() time.Duration { return time.Since(since) }).Should(BeNumerically(">", jobstate.RestartTime), "for long enough")
+		Eventually(func() time.Duration { return time.Since(since) }).Should(BeNumerically(">", jobstate.RestartTime), "for long")
 		Expect(asked(s)()).To(BeEmpty(), "nothing was asked for")
 		node := s.AddUnsimulatedNode(2)
 		Eventually(asked(s)).ShouldNot(BeEmpty(), "worker 0 is asked for a checkpoint")

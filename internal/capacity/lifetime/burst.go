@@ -12,9 +12,9 @@ import (
 //
 //	score = sqrt(alike) * common + sqrt(1 - alike) * own
 //
-// with a common number for the burst and one of its own for each gang, both normal: a Gaussian copula of one factor (Vasicek, Loan
-// portfolio value, Risk, 2002). Those of the burst that have ended tell their score, and those that run a bound below it: by
-// Bayes' rule this says which common numbers are likely.
+// with a common number for the burst and one of its own for each gang, both normal: a Gaussian copula of one factor (Vasicek,
+// Loan portfolio value, Risk, 2002). Those of the burst that have ended tell their score, and those that run a bound below it:
+// by Bayes' rule this says which common numbers are likely.
 type burst struct {
 	alike float64
 	// likely are, for each number of the grid, how likely the common number is to be that or less.
@@ -118,8 +118,8 @@ func NewFuture(random *rand.Rand) *Future {
 	return &Future{random: random, common: map[*burst]float64{}}
 }
 
-// partOf draws which part of all runs, from 0 to 1, last no longer than a gang of a burst, or of none, that has lasted longer than
-// the part shorter of them.
+// partOf draws which part of all runs, from 0 to 1, last no longer than a gang of a burst, or of none, that has lasted longer
+// than the part shorter of them.
 func (f *Future) partOf(b *burst, shorter float64) float64 {
 	if b == nil {
 		return shorter + (1-shorter)*f.random.Float64()

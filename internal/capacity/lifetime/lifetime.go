@@ -8,9 +8,9 @@
 // The last is the law of Lindy, P(rest > x) = t / (t + x): what has lasted longer lasts longer. It is what is left to say where
 // nothing is known, and its tail is long.
 //
-// Gangs of one task or queue that came together are alike: runs of a sweep last about as long as each other. So in one future they
-// last long or short together (alike.go), and those of a sweep that have run or ended say how long the others will last (burst.go).
-// What is drawn of all queues, or by age, is drawn for each gang by itself.
+// Gangs of one task or queue that came together are alike: runs of a sweep last about as long as each other. So in one future
+// they last long or short together (alike.go), and those of a sweep that have run or ended say how long the others will last
+// (burst.go). What is drawn of all queues, or by age, is drawn for each gang by itself.
 package lifetime
 
 import (

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tideline-io/tideline/test/testutil/benchmark"
@@ -35,7 +36,7 @@ func reportMany(o options, runs []figures) string {
 	row(head...)
 	b.WriteString(strings.Repeat("|---", len(head)) + "|\n")
 	for _, f := range runs {
-		cells := []string{fmt.Sprint(f.jobs), fmt.Sprint(most * f.jobs), fmt.Sprint(nodesFor(f.jobs))}
+		cells := []string{strconv.Itoa(f.jobs), strconv.Itoa(most * f.jobs), strconv.Itoa(nodesFor(f.jobs))}
 		for _, c := range ofMany() {
 			cells = append(cells, fmt.Sprintf("%.*f", c.places, c.of(f)))
 		}

@@ -100,8 +100,8 @@ func TestTheTableOfManyHasARowForEachSize(t *testing.T) {
 	var runs []figures
 	for _, jobs := range o.sizes {
 		runs = append(runs, figures{
-			jobs: jobs, running: time.Minute, cpu: time.Duration(jobs) * 30 * time.Millisecond, idle: 100 * time.Millisecond, rested: 20 * time.Second,
-			memory: memory{peak: 2e8}, restart: 4 * time.Second,
+			jobs: jobs, running: time.Minute, cpu: time.Duration(jobs) * 30 * time.Millisecond,
+			idle: 100 * time.Millisecond, rested: 20 * time.Second, memory: memory{peak: 2e8}, restart: 4 * time.Second,
 		})
 	}
 	text := report(o, map[string][]figures{tideline: runs})
