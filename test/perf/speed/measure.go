@@ -87,8 +87,8 @@ func (f figures) String() string {
 	n := float64(f.jobs)
 	return fmt.Sprintf("all ran after %.1f s; a job: %.2f writes, %.2f events, %.2f reads, %.1f ms of CPU; %.0f MB; "+
 		"deleted in %.1f s; at rest %d writes, %d reads; %.1f s from a restart to the first write", f.running.Seconds(),
-		float64(f.made.writes)/n, float64(f.made.events)/n, float64(f.made.reads)/n, f.cpu.Seconds()*1000/n, float64(f.memory.peak)/1e6, f.deleted.Seconds(), f.rest.writes+f.rest.events,
-		f.rest.reads, f.restart.Seconds())
+		float64(f.made.writes)/n, float64(f.made.events)/n, float64(f.made.reads)/n, f.cpu.Seconds()*1000/n,
+		float64(f.memory.peak)/1e6, f.deleted.Seconds(), f.rest.writes+f.rest.events, f.rest.reads, f.restart.Seconds())
 }
 
 // run is one subject on its cluster.
