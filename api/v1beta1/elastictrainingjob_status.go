@@ -190,7 +190,7 @@ type LeftInVain struct {
 	Whole bool `json:"whole,omitempty"`
 }
 
-// CheckpointStatus is a checkpoint that Tideline asked worker 0 for, because workers are about to leave.
+// CheckpointStatus is a checkpoint that Tideline asked worker 0 for, because workers are about to leave or join.
 type CheckpointStatus struct {
 	// For is what is about to happen: Growth, Shrink, Stop, Restart, or Eviction by another client.
 	// +kubebuilder:validation:MaxLength=16
@@ -361,7 +361,7 @@ type ElasticTrainingJobStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	AvoidedNodes []AvoidedNode `json:"avoidedNodes,omitempty"`
-	// Checkpoint is the checkpoint that worker 0 was asked for; absent if no worker is about to leave.
+	// Checkpoint is the checkpoint that worker 0 was asked for; absent if no worker is about to leave or join.
 	// +optional
 	Checkpoint *CheckpointStatus `json:"checkpoint,omitempty"`
 	// Elasticity remembers which surplus came and went.

@@ -87,8 +87,8 @@ const (
 	// AnnotationProgress holds a growing integer, such as the step: a job that makes progress is not given up for the restarts
 	// before it. The times at which it grows tell for how long a change of size keeps the training from progress.
 	AnnotationProgress = "tideline.io/progress"
-	// AnnotationCheckpointRequested is set by Tideline when workers are about to leave: a number that the container reads in the
-	// file CheckpointFile.
+	// AnnotationCheckpointRequested is set by Tideline when workers are about to leave or join: a number that the container reads
+	// in the file CheckpointFile.
 	AnnotationCheckpointRequested = "tideline.io/checkpoint-requested"
 	// AnnotationCheckpointDone is set by the training on worker 0's pod, to the number that it was asked with, once the checkpoint
 	// is saved. That number is a time in Unix seconds; a training that saves by itself may set it to that of each checkpoint, so

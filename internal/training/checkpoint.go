@@ -39,8 +39,7 @@ const (
 // while no core trains, and otherwise when worker 0 has saved or the grace has passed. A checkpoint requested for another reason
 // does not count; it may be stale. If several departures fall into one evaluation, the first requests for all.
 func (p *planner) ensureCheckpoint(what string) (ready bool) {
-	grace, master := p.CheckpointGrace(), p.At[0]
-	if grace == 0 || p.Status.RunningSince == nil || master == nil || !master.IsRunning() {
+	if !p.canSave() {
 		return true
 	}
 	if p.departing {
@@ -48,19 +47,34 @@ func (p *planner) ensureCheckpoint(what string) (ready bool) {
 	}
 	p.departing = true
 	c := p.Status.Checkpoint
-	// A request for another reason is not reused, except for evictions: those workers leave whether or not a new one is made.
-	if c == nil || (c.For != what && what != forEviction) {
-		p.Status.Checkpoint = &v1beta1.CheckpointStatus{For: what, RequestTime: p.StatusTime(), Number: nextRequest(p.State, master)}
-		p.requeueAfter(grace)
+	// A request for another reason is not reused, except for evictions: those workers leave whether or not a new one is made. One
+	// for growth may have been answered long ago.
+	if c == nil || c.For != what && (what != forEviction || c.For == forGrowth && p.isSettled(c)) {
+		p.requestCheckpoint(what)
 		return false
 	}
 	c.For = what
-	left := c.RequestTime.Add(grace).Sub(p.Now)
-	if left <= 0 || master.CheckpointDone >= requestNumber(c) {
+	if p.isSettled(c) {
 		return true
 	}
-	p.requeueAfter(left)
+	p.requeueAfter(c.RequestTime.Add(p.CheckpointGrace()).Sub(p.Now))
 	return false
+}
+
+// canSave is true if worker 0 can be asked for a checkpoint.
+func (p *planner) canSave() bool {
+	master := p.At[0]
+	return p.CheckpointGrace() > 0 && p.Status.RunningSince != nil && master != nil && master.IsRunning()
+}
+
+// isSettled is true once worker 0 has saved, or the grace has passed.
+func (p *planner) isSettled(c *v1beta1.CheckpointStatus) bool {
+	return p.At[0].CheckpointDone >= requestNumber(c) || !c.RequestTime.Add(p.CheckpointGrace()).After(p.Now)
+}
+
+func (p *planner) requestCheckpoint(what string) {
+	p.Status.Checkpoint = &v1beta1.CheckpointStatus{For: what, RequestTime: p.StatusTime(), Number: nextRequest(p.State, p.At[0])}
+	p.requeueAfter(p.CheckpointGrace())
 }
 
 // nextRequest returns the number of a new request. It is a time in seconds, but above the current second, in which worker 0 may
@@ -96,36 +110,46 @@ func (p *planner) watchDepartures() {
 }
 
 // watchArrivals requests a checkpoint for surplus that has its node and does not run yet: when it joins, all workers go back to
-// the last one. It holds nothing back, since a worker takes longer to start than worker 0 to notice the request.
-func (p *planner) watchArrivals() {
-	if p.departing || p.Growth().RestartLeft() > 0 {
-		return // Those who leave have one, or there is nothing to lose.
+// the last one. It holds nothing back, since a worker takes longer to start than worker 0 to notice the request. It reports
+// whether any is about to join.
+func (p *planner) watchArrivals() (joining bool) {
+	last := p.lastArrival()
+	if last.IsZero() || !p.canSave() {
+		return false
 	}
-	var last time.Time
+	if left := p.Growth().RestartLeft(); left > 0 {
+		p.requeueAfter(left) // Until then there is little to lose.
+		return false
+	}
+	c := p.Status.Checkpoint
+	// What came in one step shares a checkpoint, and whoever saves is not asked again before it has. A time to come is another
+	// clock's, and no reason to ask again and again.
+	outdated := c != nil && p.isSettled(c) && !last.After(p.Now) && last.Sub(c.RequestTime.Time) > p.Growth().StepTime()
+	if c == nil || c.For != forGrowth || outdated {
+		p.requestCheckpoint(forGrowth)
+	}
+	return true
+}
+
+// lastArrival is when the last surplus got its node that is about to join; zero for none.
+func (p *planner) lastArrival() (last time.Time) {
 	for w := range p.AttemptWorkers() {
-		if p.IsSurplus(w.Index) && w.Scheduled && w.Phase == corev1.PodPending && !w.Terminating && w.BoundTime.After(last) {
+		leaves := w.Terminating || w.Index >= p.Maximum || p.IsLost(w) || p.RecordedLost(w) || p.deleting[w.UID]
+		if p.IsSurplus(w.Index) && w.Scheduled && w.Phase == corev1.PodPending && !leaves && w.BoundTime.After(last) {
 			last = w.BoundTime.Time
 		}
 	}
-	if last.IsZero() {
-		return
-	}
-	if c := p.Status.Checkpoint; c != nil && c.For == forGrowth && last.Sub(c.RequestTime.Time) > p.Growth().StepTime() {
-		p.Status.Checkpoint = nil // It was for an earlier step, of which a worker still does not run.
-	}
-	p.ensureCheckpoint(forGrowth)
+	return last
 }
 
 // tellCheckpoint passes a request on to worker 0, and closes it once no worker is about to leave or join. The request must be in
 // status first: an operator that restarts in between then repeats the same number instead of asking again.
 func (p *planner) tellCheckpoint() {
 	p.watchDepartures()
-	p.watchArrivals()
-	if p.Status.Checkpoint == nil {
-		return
-	}
-	if !p.departing {
+	if !p.departing && !p.watchArrivals() {
 		p.Status.Checkpoint = nil
+	}
+	if p.Status.Checkpoint == nil {
 		return
 	}
 	written, master := p.Job.Status.Checkpoint, p.At[0]

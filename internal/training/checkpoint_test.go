@@ -17,6 +17,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
 const grace = 60 * time.Second
@@ -217,8 +218,9 @@ func (m *planned) asksForAChange() bool {
 		return true
 	}
 	return slices.ContainsFunc(m.o.Workers, func(w podstate.Worker) bool {
-		if joins := w.Scheduled && w.Phase == corev1.PodPending && w.Index >= m.was.Attempt.MinReplicas; joins {
-			return true
+		if w.Scheduled && w.Phase == corev1.PodPending && w.Index >= m.was.Attempt.MinReplicas && w.Index < m.maximum() &&
+			w.Attempt == m.was.Attempt.ID() && !w.Terminating {
+			return true // It is to join.
 		}
 		if w.Phase != corev1.PodRunning || w.Attempt != m.was.Attempt.ID() {
 			return false
@@ -318,6 +320,7 @@ func TestAStepHasItsOwnCheckpointWhereAnEarlierOneHasNotStarted(t *testing.T) {
 	g.Expect(w.status().Checkpoint).NotTo(BeNil(), "worker 2 may still join")
 	w.pass(10 * time.Minute).atOnce()
 	g.Expect(w.worker(0).CheckpointRequested).To(Equal(first), "but nothing is asked for again and again")
+	g.Expect(w.settle().last.RequeueAfter).To(BeNumerically(">", time.Hour), "nor looked at")
 	w.o.Verdict.SurplusLimit = 4
 	w.settle().placed(4, 5).atOnce()
 	g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", first))
@@ -339,4 +342,49 @@ func TestNoCheckpointIsAskedForWhereGrowthLosesNothing(t *testing.T) {
 		w.step()
 		g.Expect(w.status().Checkpoint).To(BeNil(), name)
 	}
+}
+
+func TestAnEvictionLongAfterGrowthHasItsOwnCheckpoint(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 2)
+	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(grace / time.Second))
+	w.step().placed(2, 3).atOnce().done().run(3).atOnce()
+	first := w.worker(0).CheckpointRequested
+	w.pass(2 * time.Hour).change(3, func(p *podstate.Worker) { p.Disruption, p.Terminating = "PreemptionByScheduler", true })
+	w.step().pass(statuspace.SoonDelay).step().step().step()
+	g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", first), "worker 2 has not started since")
+	g.Expect(w.status().Checkpoint.For).To(Equal(forEviction))
+}
+
+func TestSurplusOfAClockAheadIsAskedForOnce(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1beta1.GrowthOnlyIfFits, 1)
+	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(grace / time.Second))
+	w.step().placed(2).change(2, func(p *podstate.Worker) { p.BoundTime = metav1.NewTime(w.now.Add(time.Minute)) })
+	asked := map[int64]bool{}
+	for range 30 {
+		w.atOnce().done().pass(time.Second)
+		asked[w.worker(0).CheckpointRequested] = true
+	}
+	g.Expect(asked).To(HaveLen(1))
+}
+
+func TestWhoeverSavesIsNotAskedAgainForEachWorkerThatComes(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 8)
+	w.o.Job.Spec.Elasticity.Growth.Mode = v1beta1.GrowthAlways
+	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(grace / time.Second))
+	w.settle().run().settle()
+	w.placed(2).atOnce()
+	g.Expect(w.status().Checkpoint).To(BeNil(), "all have just started")
+	g.Expect(w.last.RequeueAfter).To(BeNumerically("<=", jobstate.RestartTime), "but they train on, and the surplus may take long")
+	w.pass(jobstate.RestartTime).atOnce()
+	first := w.worker(0).CheckpointRequested
+	g.Expect(first).NotTo(BeZero())
+	for _, i := range []int32{3, 4, 5} { // Place by place, while a save takes half a minute.
+		w.pass(8 * time.Second).placed(i).atOnce()
+	}
+	g.Expect(w.worker(0).CheckpointRequested).To(Equal(first))
+	w.done().pass(8 * time.Second).placed(6).atOnce()
+	g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", first))
 }

@@ -130,7 +130,7 @@ var runningPhases = []phase{
 		"change workers", "an obstacle, a limit or a missing checkpoint may end this list early, but not the one that it is in",
 		always(func(p *planner) { p.runPhases(workerPhases) }),
 	},
-	{"request a checkpoint", "only now is it known whether any worker is about to leave", always((*planner).tellCheckpoint)},
+	{"request a checkpoint", "only now is it known whether any worker is about to leave or join", always((*planner).tellCheckpoint)},
 	{"tell a hang", "another obstacle is what a person must mend first", follows((*follower).tellHang)},
 }
 

@@ -238,7 +238,7 @@ func (c *collector) liveTrainings(waiting []*capacity.Gang) map[types.Namespaced
 	all := map[types.NamespacedName]lifetime.Live{}
 	for key, job := range c.jobs {
 		if st := &job.Status; st.StartTime != nil && st.CompletionTime == nil {
-			all[key] = lifetime.Live{Gang: lifetimeGangOf(key, job, st.Queue), Ran: max(0, c.now.Sub(st.StartTime.Time))}
+			all[key] = lifetime.Live{Gang: lifetimeGangOf(key, job, st.Queue), Ran: max(1, c.now.Sub(st.StartTime.Time))}
 		}
 	}
 	for _, g := range waiting {

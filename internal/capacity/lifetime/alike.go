@@ -3,6 +3,7 @@ package lifetime
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -97,15 +98,26 @@ func (p *pool) learn() {
 	}
 }
 
-// scoreOf is the normal score of a lifetime: of runs that last equally long the middle one's.
+// scoreOf is the normal score of a lifetime: of runs that last equally long the middle one's, and of one that lasts longer than
+// all that of the longest.
 func (p *pool) scoreOf(lasted time.Duration) float64 {
 	first, _ := slices.BinarySearch(p.lasted, lasted)
 	next, _ := slices.BinarySearch(p.lasted, lasted+1)
-	return normalOf(float64(first+next) / 2 / float64(len(p.lasted)))
+	all := float64(len(p.lasted))
+	return normalOf(min(float64(first+next)/2, all-0.5) / all)
 }
 
 // normalOf is the number below which that part, from 0 to 1, of a standard normal distribution lies.
 func normalOf(part float64) float64 { return math.Sqrt2 * math.Erfinv(2*part-1) }
+
+// normalAbove draws from a standard normal distribution what is above a number.
+func normalAbove(r *rand.Rand, number float64) float64 {
+	if number > 5 {
+		return number + r.ExpFloat64()/number // Parts so close to 1 have no digits left, and there the tail is an exponential one.
+	}
+	part := below(number)
+	return normalOf(part + (1-part)*r.Float64())
+}
 
 // below is the part of a standard normal distribution that lies below a number.
 func below(score float64) float64 { return math.Erfc(-score/math.Sqrt2) / 2 }

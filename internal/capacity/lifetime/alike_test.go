@@ -109,6 +109,8 @@ func TestThoseOfASweepThatHaveEndedOrRunTellOfTheOthers(t *testing.T) {
 	g.Expect(middle(short, nil)).To(BeNumerically("<", usual/2), "five ended after 6 minutes")
 	long := many("sweeps", time.Minute, 8*time.Hour, 8*time.Hour, 8*time.Hour)
 	g.Expect(middle(nil, long)).To(BeNumerically(">", 4*usual), "three have run for 8 hours")
+	longest := many("sweeps", time.Minute, 1000*time.Hour, 1000*time.Hour, 1000*time.Hour)
+	g.Expect(middle(nil, longest)).To(BeNumerically(">", 4*usual), "three have run for longer than any before")
 	for i := range short {
 		short[i].Came = short[i].Came.Add(-2 * time.Hour)
 	}
@@ -127,4 +129,26 @@ func TestHowAlikeFewRunsAreIsTakenFromOtherQueues(t *testing.T) {
 	g.Expect(NewHistory(few, nil).byQueue["few"].alike).To(BeNumerically("<", 0.3), "and without others hardly any")
 	same := NewHistory(hours("same", "same", 3, 3, 3, 3, 3, 3), nil)
 	g.Expect(same.byQueue["same"].alike).To(BeZero(), "what never varies says nothing")
+}
+
+func TestWhatIsDrawnAboveANumberIsAboveIt(t *testing.T) {
+	g := NewWithT(t)
+	r := rand.New(rand.NewPCG(15, 16))
+	for _, number := range []float64{math.Inf(-1), -9, 0, 4.9, 5.1, 12, 40} {
+		sum := 0.0
+		for range 2000 {
+			x := normalAbove(r, number)
+			g.Expect(x).To(BeNumerically(">=", number))
+			sum += x
+		}
+		// The mean of what is above, for large numbers by Mills' ratio.
+		mean := number + 1/number
+		switch {
+		case number < 0:
+			mean = 0
+		case number == 0:
+			mean = math.Sqrt(2 / math.Pi)
+		}
+		g.Expect(sum/2000).To(BeNumerically("~", mean, 0.06), "%g", number)
+	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A burst is the gangs of a pool of which each came within an hour of the one before. Their normal scores are
+// A burst is gangs of a pool that came one after another, without an hour between two of them. Their normal scores are
 //
 //	score = sqrt(alike) * common + sqrt(1 - alike) * own
 //
@@ -131,6 +131,5 @@ func (f *Future) partOf(b *burst, shorter float64) float64 {
 		f.common[b] = of
 	}
 	common, own := math.Sqrt(b.alike)*of, math.Sqrt(1-b.alike)
-	least := below((normalOf(shorter) - common) / own)
-	return below(common + own*normalOf(least+(1-least)*f.random.Float64()))
+	return below(common + own*normalAbove(f.random, (normalOf(shorter)-common)/own))
 }

@@ -67,7 +67,9 @@ type History struct {
 func NewHistory(ended []Ended, live []Live) *History {
 	h := &History{byTask: pools[task]{}, byQueue: pools[string]{}, all: &pool{}}
 	latest := slices.Clone(ended)
-	slices.SortStableFunc(latest, func(a, b Ended) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Lasted, b.Lasted)) })
+	slices.SortStableFunc(latest, func(a, b Ended) int {
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Lasted, b.Lasted), a.Came.Compare(b.Came))
+	})
 	for i := range latest {
 		e := &latest[i]
 		one := run{came: e.Came, lasted: e.Lasted, ended: true}

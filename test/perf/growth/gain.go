@@ -59,7 +59,7 @@ var dividers = []subject{
 
 func pays(job *v1beta1.ElasticTrainingJob) {
 	job.Spec.Elasticity.Growth = v1beta1.Growth{
-		Mode: v1beta1.GrowthOnlyIfPays, CooldownSeconds: ptr.To(v1beta1.DefaultCooldownSeconds),
+		Mode: v1beta1.GrowthOnlyIfPays, CooldownSeconds: ptr.To(v1beta1.DefaultCooldownSeconds), OutageSeconds: ptr.To[int32](60),
 	}
 }
 

@@ -28,6 +28,6 @@ var subjects = []subject{
 
 func grows(mode v1beta1.GrowthMode, cooldown int32) func(*v1beta1.ElasticTrainingJob) {
 	return func(job *v1beta1.ElasticTrainingJob) {
-		job.Spec.Elasticity.Growth = v1beta1.Growth{Mode: mode, CooldownSeconds: ptr.To(cooldown)}
+		job.Spec.Elasticity.Growth = v1beta1.Growth{Mode: mode, CooldownSeconds: ptr.To(cooldown), OutageSeconds: ptr.To[int32](60)}
 	}
 }
