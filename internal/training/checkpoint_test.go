@@ -350,7 +350,7 @@ func TestAnEvictionLongAfterGrowthHasItsOwnCheckpoint(t *testing.T) {
 	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(grace / time.Second))
 	w.step().placed(2, 3).atOnce().done().run(3).atOnce()
 	first := w.worker(0).CheckpointRequested
-	w.pass(2 * time.Hour).change(3, func(p *podstate.Worker) { p.Disruption, p.Terminating = "PreemptionByScheduler", true })
+	w.pass(2*time.Hour).change(3, func(p *podstate.Worker) { p.Disruption, p.Terminating = "PreemptionByScheduler", true })
 	w.step().pass(statuspace.SoonDelay).step().step().step()
 	g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", first), "worker 2 has not started since")
 	g.Expect(w.status().Checkpoint.For).To(Equal(forEviction))
