@@ -39,7 +39,8 @@ const (
 // while no core trains, and otherwise when worker 0 has saved or the grace has passed. A checkpoint requested for another reason
 // does not count; it may be stale. If several departures fall into one evaluation, the first requests for all.
 func (p *planner) ensureCheckpoint(what string) (ready bool) {
-	if !p.canSave() {
+	s := &saver{p}
+	if !s.canSave() {
 		return true
 	}
 	if p.departing {
@@ -49,32 +50,35 @@ func (p *planner) ensureCheckpoint(what string) (ready bool) {
 	c := p.Status.Checkpoint
 	// A request for another reason is not reused, except for evictions: those workers leave whether or not a new one is made. One
 	// for growth may have been answered long ago.
-	if c == nil || c.For != what && (what != forEviction || c.For == forGrowth && p.isSettled(c)) {
-		p.requestCheckpoint(what)
+	if c == nil || c.For != what && (what != forEviction || c.For == forGrowth && s.isSettled(c)) {
+		s.requestCheckpoint(what)
 		return false
 	}
 	c.For = what
-	if p.isSettled(c) {
+	if s.isSettled(c) {
 		return true
 	}
 	p.requeueAfter(c.RequestTime.Add(p.CheckpointGrace()).Sub(p.Now))
 	return false
 }
 
+// saver is a planner while it has worker 0 save checkpoints.
+type saver struct{ *planner }
+
 // canSave is true if worker 0 can be asked for a checkpoint.
-func (p *planner) canSave() bool {
-	master := p.At[0]
-	return p.CheckpointGrace() > 0 && p.Status.RunningSince != nil && master != nil && master.IsRunning()
+func (s *saver) canSave() bool {
+	master := s.At[0]
+	return s.CheckpointGrace() > 0 && s.Status.RunningSince != nil && master != nil && master.IsRunning()
 }
 
 // isSettled is true once worker 0 has saved, or the grace has passed.
-func (p *planner) isSettled(c *v1beta1.CheckpointStatus) bool {
-	return p.At[0].CheckpointDone >= requestNumber(c) || !c.RequestTime.Add(p.CheckpointGrace()).After(p.Now)
+func (s *saver) isSettled(c *v1beta1.CheckpointStatus) bool {
+	return s.At[0].CheckpointDone >= requestNumber(c) || !c.RequestTime.Add(s.CheckpointGrace()).After(s.Now)
 }
 
-func (p *planner) requestCheckpoint(what string) {
-	p.Status.Checkpoint = &v1beta1.CheckpointStatus{For: what, RequestTime: p.StatusTime(), Number: nextRequest(p.State, p.At[0])}
-	p.requeueAfter(p.CheckpointGrace())
+func (s *saver) requestCheckpoint(what string) {
+	s.Status.Checkpoint = &v1beta1.CheckpointStatus{For: what, RequestTime: s.StatusTime(), Number: nextRequest(s.State, s.At[0])}
+	s.requeueAfter(s.CheckpointGrace())
 }
 
 // nextRequest returns the number of a new request. It is a time in seconds, but above the current second, in which worker 0 may
@@ -101,41 +105,32 @@ func (p *planner) tellOfCheckpoint(state *gang.State, g gang.Group) gang.Group {
 
 // watchDepartures requests a checkpoint for workers that Volcano, a drain or a user has evicted. They still train until their
 // grace period ends, so worker 0 can save work that would otherwise be lost.
-func (p *planner) watchDepartures() {
-	for w := range p.AttemptWorkers() {
-		if w.Terminating && w.Phase == corev1.PodRunning && p.RecordedLost(w) {
-			p.ensureCheckpoint(forEviction)
+func (s *saver) watchDepartures() {
+	for w := range s.AttemptWorkers() {
+		if w.Terminating && w.Phase == corev1.PodRunning && s.RecordedLost(w) {
+			s.ensureCheckpoint(forEviction)
 		}
 	}
 }
 
-// watchArrivals requests a checkpoint for surplus that has its node and does not run yet: when it joins, all workers go back to
-// the last one. It holds nothing back, since a worker takes longer to start than worker 0 to notice the request. It reports
-// whether any is about to join.
-func (p *planner) watchArrivals() (joining bool) {
-	last := p.lastArrival()
-	if last.IsZero() || !p.canSave() {
-		return false
-	}
-	if left := p.Growth().RestartLeft(); left > 0 {
-		p.requeueAfter(left) // Until then there is little to lose.
-		return false
-	}
-	c := p.Status.Checkpoint
+// prepareArrival requests a checkpoint for surplus, the last of which got its node at a time, and which does not run yet: when it
+// joins, all workers go back to the last one. It holds nothing back, since a worker takes longer to start than worker 0 to notice
+// the request.
+func (s *saver) prepareArrival(last time.Time) {
+	c := s.Status.Checkpoint
 	// What came in one step shares a checkpoint, and whoever saves is not asked again before it has. A time to come is another
 	// clock's, and no reason to ask again and again.
-	outdated := c != nil && p.isSettled(c) && !last.After(p.Now) && last.Sub(c.RequestTime.Time) > p.Growth().StepTime()
+	outdated := c != nil && s.isSettled(c) && !last.After(s.Now) && last.Sub(c.RequestTime.Time) > s.Growth().StepTime()
 	if c == nil || c.For != forGrowth || outdated {
-		p.requestCheckpoint(forGrowth)
+		s.requestCheckpoint(forGrowth)
 	}
-	return true
 }
 
 // lastArrival is when the last surplus got its node that is about to join; zero for none.
-func (p *planner) lastArrival() (last time.Time) {
-	for w := range p.AttemptWorkers() {
-		leaves := w.Terminating || w.Index >= p.Maximum || p.IsLost(w) || p.RecordedLost(w) || p.deleting[w.UID]
-		if p.IsSurplus(w.Index) && w.Scheduled && w.Phase == corev1.PodPending && !leaves && w.BoundTime.After(last) {
+func (s *saver) lastArrival() (last time.Time) {
+	for w := range s.AttemptWorkers() {
+		leaves := w.Terminating || w.Index >= s.Maximum || s.IsLost(w) || s.RecordedLost(w) || s.deleting[w.UID]
+		if s.IsSurplus(w.Index) && w.Scheduled && w.Phase == corev1.PodPending && !leaves && w.BoundTime.After(last) {
 			last = w.BoundTime.Time
 		}
 	}
@@ -144,17 +139,23 @@ func (p *planner) lastArrival() (last time.Time) {
 
 // tellCheckpoint passes a request on to worker 0, and closes it once no worker is about to leave or join. The request must be in
 // status first: an operator that restarts in between then repeats the same number instead of asking again.
-func (p *planner) tellCheckpoint() {
-	p.watchDepartures()
-	if !p.departing && !p.watchArrivals() {
-		p.Status.Checkpoint = nil
+func (s *saver) tellCheckpoint() {
+	s.watchDepartures()
+	restart, last := s.Growth().RestartLeft(), s.lastArrival()
+	switch {
+	case s.departing:
+	case last.IsZero() || !s.canSave():
+		s.Status.Checkpoint = nil
+	case restart > 0:
+		s.Status.Checkpoint = nil // There is little to lose yet.
+		s.requeueAfter(restart)
+	default:
+		s.prepareArrival(last)
 	}
-	if p.Status.Checkpoint == nil {
+	written, master := s.Job.Status.Checkpoint, s.At[0]
+	if s.Status.Checkpoint == nil || written == nil || master == nil || master.Terminating ||
+		master.CheckpointRequested >= requestNumber(written) {
 		return
 	}
-	written, master := p.Job.Status.Checkpoint, p.At[0]
-	if written == nil || master == nil || master.Terminating || master.CheckpointRequested >= requestNumber(written) {
-		return
-	}
-	p.d.RequestCheckpoint = &CheckpointRequest{UID: master.UID, Value: strconv.FormatInt(requestNumber(written), 10)}
+	s.d.RequestCheckpoint = &CheckpointRequest{UID: master.UID, Value: strconv.FormatInt(requestNumber(written), 10)}
 }

@@ -38,6 +38,9 @@ func grows(do func(*grower)) func(*planner) bool { return always(func(p *planner
 // leaves makes a phase of a function by which workers leave.
 func leaves(do func(*leaver)) func(*planner) bool { return always(func(p *planner) { do(&leaver{p}) }) }
 
+// saves makes a phase of a function by which worker 0 saves checkpoints.
+func saves(do func(*saver)) func(*planner) bool { return always(func(p *planner) { do(&saver{p}) }) }
+
 // follows makes a phase of a function that follows the steps of the training.
 func follows(do func(*follower)) func(*planner) bool {
 	return always(func(p *planner) { do(&follower{p}) })
@@ -130,7 +133,7 @@ var runningPhases = []phase{
 		"change workers", "an obstacle, a limit or a missing checkpoint may end this list early, but not the one that it is in",
 		always(func(p *planner) { p.runPhases(workerPhases) }),
 	},
-	{"request a checkpoint", "only now is it known whether any worker is about to leave or join", always((*planner).tellCheckpoint)},
+	{"request a checkpoint", "only now is it known whether any worker is about to leave or join", saves((*saver).tellCheckpoint)},
 	{"tell a hang", "another obstacle is what a person must mend first", follows((*follower).tellHang)},
 }
 
