@@ -125,9 +125,9 @@ type futures struct {
 	model *capacity.Model
 	// variants is the gang asked about, on each model of accelerator that it may have. others wait.
 	variants, others []*capacity.Gang
-	// ended and live are what is learnt from how long the trainings last.
+	// ended and ages are what is learnt from how long the trainings last.
 	ended []lifetime.Ended
-	live  map[types.NamespacedName]lifetime.Live
+	ages  map[types.NamespacedName]aged
 	lasts map[types.NamespacedName]lifetime.Draw
 }
 
@@ -162,7 +162,7 @@ func (a *Arbiter) sketch(
 	}
 	o.noteVictims(f.model.FindVictims(&o.Gang, c.surplusLeaves))
 	f.others = o.othersOf(waiting)
-	f.ended, f.live = c.endedTrainings(), c.liveTrainings(f.others)
+	f.ended, f.ages = c.endedTrainings(), c.agesOf(f.others)
 	return o, f, nil
 }
 
@@ -174,7 +174,8 @@ func (m *mirror) endedTrainings() (all []lifetime.Ended) {
 			continue
 		}
 		all = append(all, lifetime.Ended{
-			Gang: lifetimeGangOf(key, job, st.Queue), At: st.CompletionTime.Time, Lasted: st.CompletionTime.Sub(st.StartTime.Time),
+			Namespace: key.Namespace, Task: trainingpod.TaskOf(job), Queue: st.Queue, At: st.CompletionTime.Time,
+			Lasted: st.CompletionTime.Sub(st.StartTime.Time),
 		})
 	}
 	return all
@@ -226,42 +227,41 @@ func (o *Outlook) othersOf(waiting []capacity.Gang) []*capacity.Gang {
 	return others[:min(len(others), mostBefore)]
 }
 
-// lifetimeGangOf is what lifetimes of a training in a queue are learnt by.
-func lifetimeGangOf(key types.NamespacedName, job *v1beta1.ElasticTrainingJob, queue string) lifetime.Gang {
-	return lifetime.Gang{
-		Namespace: key.Namespace, Task: trainingpod.TaskOf(job), Queue: queue, Came: job.CreationTimestamp.Time,
-	}
+// aged is a gang that has run for some time; not at all, if it waits.
+type aged struct {
+	task, queue string
+	ran         time.Duration
 }
 
-// liveTrainings are the trainings that run, and the gangs that wait.
-func (c *collector) liveTrainings(waiting []*capacity.Gang) map[types.NamespacedName]lifetime.Live {
-	all := map[types.NamespacedName]lifetime.Live{}
+// agesOf are the trainings that run, and the gangs that wait.
+func (c *collector) agesOf(waiting []*capacity.Gang) map[types.NamespacedName]aged {
+	all := map[types.NamespacedName]aged{}
 	for key, job := range c.jobs {
 		if st := &job.Status; st.StartTime != nil && st.CompletionTime == nil {
-			all[key] = lifetime.Live{Gang: lifetimeGangOf(key, job, st.Queue), Ran: max(1, c.now.Sub(st.StartTime.Time))}
+			all[key] = aged{trainingpod.TaskOf(job), st.Queue, max(1, c.now.Sub(st.StartTime.Time))}
 		}
 	}
 	for _, g := range waiting {
-		if _, ran := all[g.Job]; ran {
-			continue // One that ran before has a lifetime that knows for how long.
-		}
-		of := lifetime.Gang{Namespace: g.Job.Namespace, Task: g.Job.Name, Queue: g.Queue, Came: g.Created}
+		task := g.Job.Name
 		if job := c.jobs[g.Job]; job != nil {
-			of = lifetimeGangOf(g.Job, job, g.Queue)
+			task = trainingpod.TaskOf(job)
 		}
-		all[g.Job] = lifetime.Live{Gang: of}
+		// One that ran before has a lifetime that knows for how long.
+		if _, ran := all[g.Job]; !ran {
+			all[g.Job] = aged{task: task, queue: g.Queue}
+		}
 	}
 	return all
 }
 
 // learn says by how long each training that runs or waits may last, and counts where that of those which run is from.
 func (f *futures) learn(from map[lifetime.Source]int) {
-	history := lifetime.NewHistory(f.ended, slices.Collect(maps.Values(f.live)))
-	f.lasts = make(map[types.NamespacedName]lifetime.Draw, len(f.live))
-	for key, live := range f.live {
-		draw, source := history.DrawFor(live)
+	history := lifetime.NewHistory(f.ended)
+	f.lasts = make(map[types.NamespacedName]lifetime.Draw, len(f.ages))
+	for key, of := range f.ages {
+		draw, source := history.DrawFor(key.Namespace, of.task, of.queue, of.ran)
 		f.lasts[key] = draw
-		if live.Ran > 0 {
+		if of.ran > 0 {
 			from[source]++
 		}
 	}

@@ -107,9 +107,7 @@ func TestOnlyWhatRanAndHasEndedIsLearntFrom(t *testing.T) {
 	g.Expect(learnt).To(HaveLen(1))
 	g.Expect(learnt[0].At.Equal(now)).To(BeTrue())
 	learnt[0].At = now
-	g.Expect(learnt).To(Equal([]lifetime.Ended{{
-		Gang: lifetime.Gang{Namespace: "ads", Task: "old", Queue: "default"}, At: now, Lasted: time.Hour,
-	}}))
+	g.Expect(learnt).To(Equal([]lifetime.Ended{{Namespace: "ads", Task: "old", Queue: "default", At: now, Lasted: time.Hour}}))
 }
 
 func TestJobsOfASweepEndAlikeInAFuture(t *testing.T) {
@@ -135,7 +133,8 @@ func TestJobsOfASweepEndAlikeInAFuture(t *testing.T) {
 				s.ended(1, lasted)
 				j, _ := s.objects[len(s.objects)-1].(*v1beta1.ElasticTrainingJob)
 				j.Name = fmt.Sprintf("ended-%d-%d", sweep, i)
-				j.CreationTimestamp = metav1.NewTime(now.Add(-time.Duration(sweep+2)*24*time.Hour + time.Duration(i)*time.Minute))
+				began := metav1.NewTime(now.Add(-time.Duration(sweep+2)*24*time.Hour + time.Duration(i)*time.Minute))
+				j.Status.StartTime, j.Status.CompletionTime = &began, ptr.To(metav1.NewTime(began.Add(lasted)))
 			}
 		}
 		asked := s.job("new", 8, 0)

@@ -1,7 +1,7 @@
 package lifetime
 
 import (
-	"cmp"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,36 +9,27 @@ import (
 )
 
 const (
-	// together is how far apart two gangs may have come that are alike, and neighbours how many later ones each is held to.
+	// together is how far apart two runs may have begun whose likeness counts, and neighbours how many later ones each is held to.
 	together, neighbours = time.Hour, 5
-	// doubt is how many pairs weigh as much as what is believed without them, and mostPairs how many of one pool count for that.
-	doubt, mostPairs = 20, 50
+	// doubt is how many pairs weigh as much as what is believed without them.
+	doubt = 20
 	// mostAlike bounds how alike gangs are drawn, so that no future hangs on one number alone.
 	mostAlike = 0.95
 )
 
-// run is a gang that has ended, or has lasted for so long and goes on.
+// run is one that has ended.
 type run struct {
-	came   time.Time
+	began  time.Time
 	lasted time.Duration
-	ended  bool
 }
 
 // pool is what lifetimes are drawn from together.
 type pool struct {
-	// runs have ended, and live have not.
-	runs, live []run
-	// lasted are the lifetimes of runs, ascending.
+	runs []run
+	// lasted are their lifetimes, ascending.
 	lasted []time.Duration
-	// sum is that of the products of normal scores of runs that came together, in units of their variance, and pairs how many.
-	sum, pairs float64
-	// alike is the correlation, from 0 to 1, of the normal scores of lifetimes of gangs that came together.
+	// alike is the correlation, from 0 to 1, of the normal scores of lifetimes of runs that began together.
 	alike float64
-	// members are runs and live in the order in which they came, begins when bursts of them begin, and bursts those that were asked
-	// for, by number.
-	members []run
-	begins  []time.Time
-	bursts  map[int]*burst
 }
 
 func (p *pool) keep(one run) {
@@ -47,77 +38,86 @@ func (p *pool) keep(one run) {
 	}
 }
 
-// sort sets the lifetimes, and has the runs in the order in which they came.
+// sort sets the lifetimes, and has the runs in the order in which they began.
 func (p *pool) sort() {
-	slices.SortStableFunc(p.runs, compareCame)
+	slices.SortStableFunc(p.runs, func(a, b run) int { return a.began.Compare(b.began) })
 	for _, r := range p.runs {
 		p.lasted = append(p.lasted, r.lasted)
 	}
 	slices.Sort(p.lasted)
 }
 
-func compareCame(a, b run) int {
-	return cmp.Or(a.came.Compare(b.came), cmp.Compare(a.lasted, b.lasted))
+// learnAlike learns how alike runs of each pool are that began together. Where few did, it is as in queues on average; and where
+// few did in queues, gangs are drawn each by itself.
+func (h *History) learnAlike() {
+	var sum, pairs float64
+	for _, queue := range slices.Sorted(maps.Keys(h.byQueue)) { // In order, so that sums are the same each time.
+		p := h.byQueue[queue]
+		p.sort()
+		s, n := p.likeness()
+		sum, pairs = sum+s, pairs+n
+	}
+	general := sum / (pairs + doubt)
+	learn := func(p *pool) {
+		s, n := p.likeness()
+		p.alike = min(max(0, (s+doubt*general)/(n+doubt)), mostAlike)
+	}
+	for _, p := range h.byQueue {
+		learn(p)
+	}
+	for _, p := range h.byTask {
+		p.sort()
+		learn(p)
+	}
+	// What runs in all queues is not submitted together.
+	h.all.sort()
 }
 
-// learn learns how alike gangs of each pool are that came together. Where few did, it is as in all pools of the kind, each with a
-// bounded weight; and where few did in any, gangs are hardly alike.
-func (p pools[K]) learn() {
-	sum, pairs := 0.0, float64(doubt)
-	for _, one := range p {
-		one.sort()
-		if one.learn(); one.pairs > 0 {
-			weight := min(1, mostPairs/one.pairs)
-			sum, pairs = sum+weight*one.sum, pairs+weight*one.pairs
-		}
-	}
-	for _, one := range p {
-		alike := (one.sum + doubt*sum/pairs) / (one.pairs + doubt)
-		// Rounded, because the sums are a little different in another order, and a map has any.
-		one.alike = min(max(0, math.Round(alike*1000)/1000), mostAlike)
-	}
-}
-
-// learn sets the sum and the number of pairs.
-func (p *pool) learn() {
+// likeness returns the sum of products of the normal scores of runs that began together, in units of their variance, and the
+// number of pairs.
+func (p *pool) likeness() (sum, pairs float64) {
 	scores := make([]float64, len(p.runs))
 	variance := 0.0
 	for i, r := range p.runs {
-		scores[i] = p.scoreOf(r.lasted)
+		first, _ := slices.BinarySearch(p.lasted, r.lasted)
+		next, _ := slices.BinarySearch(p.lasted, r.lasted+1)
+		scores[i] = normalOf(float64(first+next) / 2 / float64(len(p.lasted)))
 		variance += scores[i] * scores[i] / float64(len(p.runs))
 	}
 	if variance == 0 {
-		return
+		return 0, 0
 	}
-	// Scores of one pool add up to about 0, so that the product of two which have nothing to do with each other is less on average.
-	chance := 1 / float64(len(p.runs)-1)
 	for i, r := range p.runs {
-		for k := i + 1; k < len(p.runs) && k <= i+neighbours && p.runs[k].came.Sub(r.came) <= together; k++ {
-			p.sum, p.pairs = p.sum+scores[i]*scores[k]/variance+chance, p.pairs+1
+		for k := i + 1; k < len(p.runs) && k <= i+neighbours && p.runs[k].began.Sub(r.began) <= together; k++ {
+			sum, pairs = sum+scores[i]*scores[k]/variance, pairs+1
 		}
 	}
+	return sum, pairs
 }
 
-// scoreOf is the normal score of a lifetime: of runs that last equally long the middle one's, and of one that lasts longer than
-// all that of the longest.
-func (p *pool) scoreOf(lasted time.Duration) float64 {
-	first, _ := slices.BinarySearch(p.lasted, lasted)
-	next, _ := slices.BinarySearch(p.lasted, lasted+1)
-	all := float64(len(p.lasted))
-	return normalOf(min(float64(first+next)/2, all-0.5) / all)
+// Future is one way in which things may go on. Draws of one future are alike where their source was: by a Gaussian copula of one
+// factor for each source (Vasicek, Loan portfolio value, Risk, 2002).
+type Future struct {
+	random *rand.Rand
+	common map[*pool]float64
 }
 
-// normalOf is the number below which that part, from 0 to 1, of a standard normal distribution lies.
-func normalOf(part float64) float64 { return math.Sqrt2 * math.Erfinv(2*part-1) }
+// NewFuture draws a future.
+func NewFuture(random *rand.Rand) *Future {
+	return &Future{random: random, common: map[*pool]float64{}}
+}
 
-// normalAbove draws from a standard normal distribution what is above a number.
-func normalAbove(r *rand.Rand, number float64) float64 {
-	if number > 5 {
-		return number + r.ExpFloat64()/number // Parts so close to 1 have no digits left, and there the tail is an exponential one.
+// oddsOf draws a number from 0 to 1, each equally likely. Numbers of one future and pool are close to each other as far as runs of
+// the pool were alike.
+func (f *Future) oddsOf(p *pool) float64 {
+	common, known := f.common[p]
+	if !known {
+		common = f.random.NormFloat64()
+		f.common[p] = common
 	}
-	part := below(number)
-	return normalOf(part + (1-part)*r.Float64())
+	score := math.Sqrt(p.alike)*common + math.Sqrt(1-p.alike)*f.random.NormFloat64()
+	return math.Erfc(-score/math.Sqrt2) / 2
 }
 
-// below is the part of a standard normal distribution that lies below a number.
-func below(score float64) float64 { return math.Erfc(-score/math.Sqrt2) / 2 }
+// normalOf is the number below which that part, between 0 and 1, of a standard normal distribution lies.
+func normalOf(part float64) float64 { return math.Sqrt2 * math.Erfinv(2*part-1) }

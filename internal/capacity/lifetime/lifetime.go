@@ -8,9 +8,9 @@
 // The last is the law of Lindy, P(rest > x) = t / (t + x): what has lasted longer lasts longer. It is what is left to say where
 // nothing is known, and its tail is long.
 //
-// Gangs of one task or queue that came together are alike: runs of a sweep last about as long as each other. So in one future
-// they last long or short together (alike.go), and those of a sweep that have run or ended say how long the others will last
-// (burst.go). What is drawn of all queues, or by age, is drawn for each gang by itself.
+// Gangs that are submitted together are alike: runs of a sweep last about as long as each other. So in one future the gangs that
+// are drawn from one task or queue last long or short together (alike.go). What is drawn of all queues, or by age, is drawn for
+// each gang by itself.
 package lifetime
 
 import (
@@ -28,80 +28,47 @@ const (
 	shortest, longest = time.Minute, 90 * 24 * time.Hour
 )
 
-// Gang says what a gang is.
-type Gang struct {
-	Namespace, Task string
-	// Queue that it is in.
-	Queue string
-	// Came is when it was created.
-	Came time.Time
-}
-
 // Ended is a gang that has ended.
 type Ended struct {
-	Gang
-
+	// Namespace and Task say what it was.
+	Namespace, Task string
+	// Queue that it was in.
+	Queue string
 	// At is when it ended, and Lasted for how long it ran.
 	At     time.Time
 	Lasted time.Duration
-}
-
-// Live is a gang that runs or waits.
-type Live struct {
-	Gang
-
-	// Ran is for how long it has run; 0 for one that has not begun.
-	Ran time.Duration
 }
 
 type task struct{ namespace, name string }
 
 // History is how long gangs have lasted.
 type History struct {
-	byTask  pools[task]
-	byQueue pools[string]
+	byTask  map[task]*pool
+	byQueue map[string]*pool
 	all     *pool
 }
 
-// NewHistory learns from gangs that have ended, and from those that run how long they lasted at least; each in any order.
-func NewHistory(ended []Ended, live []Live) *History {
-	h := &History{byTask: pools[task]{}, byQueue: pools[string]{}, all: &pool{}}
+// NewHistory learns from gangs that have ended, in any order.
+func NewHistory(ended []Ended) *History {
+	h := &History{byTask: map[task]*pool{}, byQueue: map[string]*pool{}, all: &pool{}}
 	latest := slices.Clone(ended)
-	slices.SortStableFunc(latest, func(a, b Ended) int {
-		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Lasted, b.Lasted), a.Came.Compare(b.Came))
-	})
+	slices.SortStableFunc(latest, func(a, b Ended) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Lasted, b.Lasted)) })
 	for i := range latest {
 		e := &latest[i]
-		one := run{came: e.Came, lasted: e.Lasted, ended: true}
-		h.byTask.of(e.taskOf()).keep(one)
-		h.byQueue.of(e.Queue).keep(one)
+		one := run{e.At.Add(-e.Lasted), e.Lasted}
+		keepIn(h.byTask, task{e.Namespace, e.Task}, one)
+		keepIn(h.byQueue, e.Queue, one)
 		h.all.keep(one)
 	}
-	for i := range live {
-		l := &live[i]
-		one := run{came: l.Came, lasted: l.Ran}
-		for _, p := range []*pool{h.byTask[l.taskOf()], h.byQueue[l.Queue]} {
-			if p != nil {
-				p.live = append(p.live, one)
-			}
-		}
-	}
-	h.byTask.learn()
-	h.byQueue.learn()
-	h.all.sort()
+	h.learnAlike()
 	return h
 }
 
-func (g *Gang) taskOf() task { return task{g.Namespace, g.Task} }
-
-// pools are by task or queue.
-type pools[K comparable] map[K]*pool
-
-func (p pools[K]) of(key K) *pool {
-	if p[key] == nil {
-		p[key] = &pool{}
+func keepIn[K comparable](pools map[K]*pool, key K, one run) {
+	if pools[key] == nil {
+		pools[key] = &pool{}
 	}
-	return p[key]
+	pools[key].keep(one)
 }
 
 // Source is what a drawing is from.
@@ -118,28 +85,26 @@ const (
 // Draw says how much longer a gang lasts in a future.
 type Draw func(*Future) time.Duration
 
-// DrawFor says how much longer a gang lasts, which must be one of those that NewHistory was told of, and where that is from.
-func (h *History) DrawFor(l Live) (draw Draw, from Source) {
+// DrawFor says how much longer gangs of a task in a queue last that have lasted for ran, 0 for one that has not begun, and where
+// that is from.
+func (h *History) DrawFor(namespace, taskName, queue string, ran time.Duration) (draw Draw, from Source) {
 	for _, s := range []struct {
 		from Source
 		pool *pool
-	}{{FromTask, h.byTask[l.taskOf()]}, {FromQueue, h.byQueue[l.Queue]}, {FromAll, h.all}} {
+	}{{FromTask, h.byTask[task{namespace, taskName}]}, {FromQueue, h.byQueue[queue]}, {FromAll, h.all}} {
 		if s.pool == nil {
 			continue
 		}
-		lasted := s.pool.lasted
 		// Only strictly longer ones: the answer is never 0.
-		first, _ := slices.BinarySearch(lasted, l.Ran+1)
-		if len(lasted)-first < enough {
-			continue
+		first, _ := slices.BinarySearch(s.pool.lasted, ran+1)
+		if longer := s.pool.lasted[first:]; len(longer) >= enough {
+			return func(f *Future) time.Duration {
+				at := int(f.oddsOf(s.pool) * float64(len(longer)))
+				return longer[min(at, len(longer)-1)] - ran
+			}, s.from
 		}
-		of, shorter := s.pool.burstOf(l.Came), float64(first)/float64(len(lasted))
-		return func(f *Future) time.Duration {
-			at := int(f.partOf(of, shorter) * float64(len(lasted)))
-			return lasted[min(max(at, first), len(lasted)-1)] - l.Ran
-		}, s.from
 	}
-	t := max(l.Ran, shortest)
+	t := max(ran, shortest)
 	return func(f *Future) time.Duration {
 		odds := f.random.Float64()
 		// P(rest > x) = t / (t + x), solved for x.

@@ -16,16 +16,10 @@ func hours(task, queue string, each ...int) []Ended {
 	var all []Ended
 	for i, n := range each {
 		all = append(all, Ended{
-			Gang: Gang{Namespace: "ads", Task: task, Queue: queue, Came: now.Add(-time.Duration(i+1) * 100 * time.Hour)},
-			At:   now.Add(time.Duration(i) * time.Minute), Lasted: time.Duration(n) * time.Hour,
+			Namespace: "ads", Task: task, Queue: queue, At: now.Add(time.Duration(i) * time.Minute), Lasted: time.Duration(n) * time.Hour,
 		})
 	}
 	return all
-}
-
-// live is a gang that came now, and has run for so long.
-func live(namespace, task, queue string, ran time.Duration) Live {
-	return Live{Gang{namespace, task, queue, now}, ran}
 }
 
 // drawn is the least and the most of many drawings, in hours.
@@ -41,7 +35,7 @@ func drawn(draw Draw) []float64 {
 func TestTheNarrowestThatIsEnoughIsDrawnFrom(t *testing.T) {
 	h := NewHistory(slices.Concat(
 		hours("train", "a", 1, 2, 3, 4, 5, 20), hours("eval", "a", 10, 11, 12, 13), hours("other", "b", 50, 51, 52, 53, 54),
-	), nil)
+	))
 	for name, c := range map[string]struct {
 		task, queue string
 		ran         int
@@ -56,17 +50,17 @@ func TestTheNarrowestThatIsEnoughIsDrawnFrom(t *testing.T) {
 		"a queue with none":                     {"new", "c", 0, FromAll, 1, 54},
 	} {
 		g := NewWithT(t)
-		draw, from := h.DrawFor(live("ads", c.task, c.queue, time.Duration(c.ran)*time.Hour))
+		draw, from := h.DrawFor("ads", c.task, c.queue, time.Duration(c.ran)*time.Hour)
 		g.Expect(from).To(Equal(c.from), name)
 		g.Expect(drawn(draw)).To(Equal([]float64{c.least, c.most}), name)
 	}
-	_, from := h.DrawFor(live("search", "train", "c", 0))
+	_, from := h.DrawFor("search", "train", "c", 0)
 	NewWithT(t).Expect(from).To(Equal(FromAll), "a task of another namespace is another")
 }
 
 func TestWhereNothingIsKnownTheMedianIsTheAge(t *testing.T) {
 	g := NewWithT(t)
-	draw, from := NewHistory(nil, nil).DrawFor(live("ads", "train", "a", 6*time.Hour))
+	draw, from := NewHistory(nil).DrawFor("ads", "train", "a", 6*time.Hour)
 	g.Expect(from).To(Equal(FromAge))
 	r, shorter := rand.New(rand.NewPCG(3, 4)), 0
 	for range 10000 {
@@ -77,7 +71,7 @@ func TestWhereNothingIsKnownTheMedianIsTheAge(t *testing.T) {
 		}
 	}
 	g.Expect(shorter).To(BeNumerically("~", 5000, 200))
-	young, _ := NewHistory(nil, nil).DrawFor(live("ads", "train", "a", 0))
+	young, _ := NewHistory(nil).DrawFor("ads", "train", "a", 0)
 	g.Expect(drawn(young)[1]).To(BeNumerically(">", 1), "a gang that has not begun lasts as one of a minute")
 }
 
@@ -87,6 +81,6 @@ func TestTheLatestAreKept(t *testing.T) {
 	for i := range many {
 		many[i] = 1 + i
 	}
-	draw, _ := NewHistory(hours("train", "a", many...), nil).DrawFor(live("ads", "train", "a", 0))
+	draw, _ := NewHistory(hours("train", "a", many...)).DrawFor("ads", "train", "a", 0)
 	g.Expect(drawn(draw)[0]).To(BeNumerically(">=", 101), "the first hundred ended long ago")
 }
