@@ -107,8 +107,8 @@ func NewFuture(random *rand.Rand) *Future {
 	return &Future{random: random, common: map[*pool]float64{}}
 }
 
-// oddsOf draws a number from 0 to 1, each equally likely. Numbers of one future and pool are close to each other as far as runs of
-// the pool were alike.
+// oddsOf draws a number from 0 to 1, each equally likely. Numbers of one future and pool are close to each other as far as runs
+// of the pool were alike.
 func (f *Future) oddsOf(p *pool) float64 {
 	common, known := f.common[p]
 	if !known {
