@@ -20,7 +20,7 @@ import (
 //	a phase wants workers to leave -> status.checkpoint {for, number} is written -> annotation on worker 0's pod
 //	-> worker 0 answers with the number, or the grace passes -> they leave -> status.checkpoint is closed
 //
-// So it does when surplus is about to join, which does not wait for it.
+// Worker 0 saves too when surplus is about to join. The surplus does not wait for it.
 
 // CheckpointRequest asks worker 0 to save a checkpoint, by an annotation on its pod.
 type CheckpointRequest struct {
@@ -113,9 +113,8 @@ func (s *saver) watchDepartures() {
 	}
 }
 
-// prepareArrival requests a checkpoint for surplus, the last of which got its node at a time, and which does not run yet: when it
-// joins, all workers go back to the last one. It holds nothing back, since a worker takes longer to start than worker 0 to notice
-// the request.
+// prepareArrival requests a checkpoint before surplus joins, because all workers then go back to the last one. last is when the
+// last of that surplus got its node. Surplus does not wait: it takes longer to start than worker 0 to notice the request.
 func (s *saver) prepareArrival(last time.Time) {
 	c := s.Status.Checkpoint
 	// What came in one step shares a checkpoint, and whoever saves is not asked again before it has. A time to come is another

@@ -73,8 +73,7 @@ func (s *Scenario) awaitServiceAccount() {
 // AddNode adds a node to the pool and returns its name.
 func (s *Scenario) AddNode(gpus int64) string {
 	s.t.Helper()
-	node := NewNode(fmt.Sprintf("%s-%d", s.Namespace, len(s.nodes)), s.Namespace, gpus)
-	s.nodes = append(s.nodes, node)
+	node := s.newNode(gpus)
 	s.must(s.World.AddNode(s.ctx, node), "add a node")
 	return node.Name
 }
@@ -82,10 +81,16 @@ func (s *Scenario) AddNode(gpus int64) string {
 // AddUnsimulatedNode adds a node to the pool on which no pod starts by itself, and returns its name.
 func (s *Scenario) AddUnsimulatedNode(gpus int64) string {
 	s.t.Helper()
-	node := NewNode(fmt.Sprintf("%s-%d", s.Namespace, len(s.nodes)), s.Namespace, gpus)
-	s.nodes = append(s.nodes, node)
+	node := s.newNode(gpus)
 	s.must(s.World.AddUnsimulatedNode(s.ctx, node), "add a node")
 	return node.Name
+}
+
+// newNode is the next node of the pool.
+func (s *Scenario) newNode(gpus int64) *corev1.Node {
+	node := NewNode(fmt.Sprintf("%s-%d", s.Namespace, len(s.nodes)), s.Namespace, gpus)
+	s.nodes = append(s.nodes, node)
+	return node
 }
 
 // Node is the name of the i-th node that was added.
