@@ -281,7 +281,7 @@ type Checkpoint struct {
 	// the whole grace before it is told to end, which takes Kubernetes 1.30; one that Tideline evicts may take up to twice the
 	// grace, the wait for the acknowledgement and then its own sleep, but is killed two minutes after it was deleted at the
 	// latest. Worker 0 is asked to save too once surplus has its node, because all workers go back to the last checkpoint when
-	// it joins; the surplus does not wait. 0: worker 0 is never asked, and workers leave at once. Default 0, range 0 to 3600; more than
+	// it joins; the surplus does not wait. 0: it is never asked, and workers leave at once. Default 0, range 0 to 3600; more than
 	// limits.maxGraceSeconds of the operator's configuration, which is 600 unless it says otherwise, is refused.
 	// +optional
 	// +kubebuilder:default=0
