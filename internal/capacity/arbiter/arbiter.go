@@ -208,8 +208,8 @@ func (a *Arbiter) Start(ctx context.Context) error {
 		case <-again:
 		}
 		began := time.Now() // By this machine's clock, which measures how long it works and rests.
-		next := a.pace.remaining(began)
-		if a.isDue(began) {
+		next := a.restLeft(began)
+		if next <= 0 {
 			var err error
 			if next, err = a.evaluate(ctx, a.now()); err != nil {
 				a.log.Error(err, "Could not judge which gangs have room; jobs go by the last verdicts", "retryAfter", interval)
@@ -300,7 +300,7 @@ func (a *Arbiter) decide(ctx context.Context, now time.Time) (woken, time.Durati
 	// Without the lock: only evaluations read these, and there is one at a time.
 	a.grants, a.pace.begun = c.in.grants, m.begun
 	claims := c.claimsOf(judged)
-	if len(judged)+len(merges)+len(c.in.turns)+len(c.in.mergeTurns) > 0 && (again == 0 || again > figuresInterval) {
+	if c.in.showsFigures() && (again == 0 || again > figuresInterval) {
 		again = figuresInterval // Jobs whose figures alone changed are woken then.
 	}
 	a.mu.Lock()

@@ -326,6 +326,20 @@ func TestNothingIsJudgedWhereNobodyWaits(t *testing.T) {
 	g.Expect(a.jobs.verdicts).To(BeEmpty())
 }
 
+// Jobs that have all they want cause no evaluation as time passes; one that would grow has the figures of its wait shown.
+func TestJobsAtRestAreNotJudgedAgain(t *testing.T) {
+	for placed, again := range map[int32]time.Duration{8: 0, 7: figuresInterval} {
+		g := NewWithT(t)
+		s := newFixture(t)
+		s.job("ctr", 8, placed).Spec.Elasticity.Growth.Mode = v1beta1.GrowthOnlyIfFits
+		a := s.arbiter()
+		for range 2 {
+			g.Expect(a.evaluate(t.Context(), now)).To(Equal(again), "%d of 8 are placed", placed)
+		}
+		g.Expect(a.jobs.verdicts).To(HaveKey(key("ctr")))
+	}
+}
+
 func TestPlainVolcanoGangsWaitToo(t *testing.T) {
 	g := NewWithT(t)
 	s := newFixture(t)

@@ -2,36 +2,51 @@ package arbiter
 
 import "time"
 
-// An evaluation of 10,000 jobs that may grow takes a third of a second of CPU, and any event asks for one. Where nothing else
-// waits for an answer the arbiter rests for 49 times as long as it worked, so that growing takes 2 % of a processor, and a minute
-// at most. A job loses little: it grows a minute later, and keeps its size for minutes then. One that begins to run is answered
-// at once: it grows before its workers have done anything that a restart would lose. Small clusters never notice, because an
-// evaluation of a few milliseconds leaves less rest than the least time between two.
-const (
-	restPerWork = 49
-	longestRest = time.Minute
+// An evaluation of 10,000 jobs takes a third of a second of CPU, and any event asks for one. The arbiter rests after each for a
+// multiple of what it took, so that evaluations take no more of a processor however many jobs there are, and a job costs no more
+// where there are more. Small clusters never notice: an evaluation of a few milliseconds leaves less rest than the least time
+// between two.
+//
+// Whoever waits for an answer has it after a rest of 9 times the work: a tenth of a processor. Where only jobs ask that may grow,
+// the rest is 49 times the work: they lose little, because they grow a minute later and keep their size for minutes then. A job
+// that begins to run counts among those that wait: it grows before its workers have done anything that a restart would lose.
+var (
+	restOfAnswers = resting{times: 9, most: 10 * time.Second}
+	restOfGrowth  = resting{times: 49, most: time.Minute}
 )
 
-// pace is how long the arbiter rests.
+// resting is for how many times as long as it worked the arbiter rests, and for how long at most.
+type resting struct {
+	times int
+	most  time.Duration
+}
+
+// pace is how long the arbiter worked, and when.
 type pace struct {
 	// took is how long the last two evaluations took. The lesser counts, because anything may hold one of them up.
 	took  [2]time.Duration
-	until time.Time
+	ended time.Time
 	// begun is how many jobs that may grow the last evaluation has seen begin to run.
 	begun int
 }
 
 // noteWork notes an evaluation that began and ended at these times.
 func (p *pace) noteWork(began, ended time.Time) {
-	p.took = [2]time.Duration{ended.Sub(began), p.took[0]}
-	p.until = ended.Add(min(restPerWork*min(p.took[0], p.took[1]), longestRest))
+	p.took, p.ended = [2]time.Duration{ended.Sub(began), p.took[0]}, ended
 }
 
-// remaining is for how long the arbiter still rests if only jobs that may grow ask; zero or less for not at all.
-func (p *pace) remaining(now time.Time) time.Duration { return p.until.Sub(now) }
+// remaining is for how long the arbiter still rests; zero or less for not at all.
+func (p *pace) remaining(r resting, now time.Time) time.Duration {
+	return min(time.Duration(r.times)*min(p.took[0], p.took[1]), r.most) - now.Sub(p.ended)
+}
 
-// isDue is true if the arbiter should evaluate now.
-func (a *Arbiter) isDue(now time.Time) bool { return a.pace.remaining(now) <= 0 || a.mustAnswer() }
+// restLeft is for how long the arbiter still rests before it evaluates; zero or less for not at all.
+func (a *Arbiter) restLeft(now time.Time) time.Duration {
+	if a.mustAnswer() {
+		return a.pace.remaining(restOfAnswers, now)
+	}
+	return a.pace.remaining(restOfGrowth, now)
+}
 
 // mustAnswer is true if something else waits than jobs that were told how far they may grow: a job that has just begun to run, a
 // gang, a worker without a node, a job that is to go on, a merge, or a gang that was promised room. It reads no more than that,

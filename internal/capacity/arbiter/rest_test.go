@@ -15,20 +15,31 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
-func TestGrowingTakesTwoPercentOfAProcessor(t *testing.T) {
-	g := NewWithT(t)
-	p := pace{}
-	p.noteWork(now, now.Add(time.Second))
-	g.Expect(p.remaining(now.Add(time.Second))).To(BeZero(), "the first evaluation may have been held up")
-	p.noteWork(now, now.Add(time.Second))
-	g.Expect(p.remaining(now.Add(time.Second))).To(Equal(49*time.Second), "one second of fifty")
-	p.noteWork(now, now.Add(time.Hour))
-	g.Expect(p.remaining(now.Add(time.Hour))).To(Equal(49*time.Second), "the lesser of two counts")
-	p.noteWork(now, now.Add(time.Hour))
-	g.Expect(p.remaining(now.Add(time.Hour))).To(Equal(time.Minute), "it never rests for longer")
+func TestEvaluationsTakeAPartOfAProcessor(t *testing.T) {
+	for name, c := range map[string]struct {
+		resting
+		after, atMost time.Duration
+	}{
+		"who waits: one second of ten":            {restOfAnswers, 9 * time.Second, 10 * time.Second},
+		"who may grow and runs: one second of 50": {restOfGrowth, 49 * time.Second, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			p := pace{}
+			p.noteWork(now, now.Add(time.Second))
+			g.Expect(p.remaining(c.resting, now.Add(time.Second))).To(BeZero(), "the first evaluation may have been held up")
+			p.noteWork(now, now.Add(time.Second))
+			g.Expect(p.remaining(c.resting, now.Add(time.Second))).To(Equal(c.after))
+			g.Expect(p.remaining(c.resting, now.Add(3*time.Second))).To(Equal(c.after - 2*time.Second))
+			p.noteWork(now, now.Add(time.Hour))
+			g.Expect(p.remaining(c.resting, now.Add(time.Hour))).To(Equal(c.after), "the lesser of two counts")
+			p.noteWork(now, now.Add(time.Hour))
+			g.Expect(p.remaining(c.resting, now.Add(time.Hour))).To(Equal(c.atMost), "it never rests for longer")
+		})
+	}
 }
 
-func TestWhoWaitsIsAnsweredAtOnce(t *testing.T) {
+func TestWhoWaitsEndsTheRestOfThoseWhoMayGrow(t *testing.T) {
 	key := types.NamespacedName{Namespace: "team", Name: "ctr"}
 	running := &v1beta1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "1"}}
 	running.Spec.Elasticity.Growth.Mode = v1beta1.GrowthOnlyIfPays
@@ -69,7 +80,7 @@ func TestWhoWaitsIsAnsweredAtOnce(t *testing.T) {
 			made := capacity.Promise{For: key, Victims: []capacity.Surplus{{}}}
 			a.promises = map[string]capacity.Promises{"default": {Standing: []capacity.Promise{made}}}
 		}, true},
-		"its rest is over":         {func(a *Arbiter) { a.pace.until = now }, true},
+		"its rest is over":         {func(a *Arbiter) { a.pace.ended = now.Add(-time.Minute) }, true},
 		"the caches are not whole": {func(a *Arbiter) { a.watching = nil }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,9 +88,10 @@ func TestWhoWaitsIsAnsweredAtOnce(t *testing.T) {
 			a := New(nil, &config.Configuration{}, nil, nil, logr.Discard())
 			a.watching = []func() bool{func() bool { return true }}
 			a.mirror.putJob(key, running)
-			a.pace.until, a.pace.begun = now.Add(time.Minute), a.mirror.begun
+			a.pace = pace{took: [2]time.Duration{time.Second, time.Second}, ended: now.Add(-20 * time.Second), begun: a.mirror.begun}
 			c.happens(a)
-			g.Expect(a.isDue(now)).To(Equal(c.due))
+			isDue := a.restLeft(now) <= 0
+			g.Expect(isDue).To(Equal(c.due))
 		})
 	}
 }
