@@ -25,10 +25,6 @@ import (
 )
 
 const (
-	// lookEvery is how often it is looked whether a training hangs, or its figures changed.
-	lookEvery = 5 * time.Second
-	// wakeEvery is how often a job is reconciled at most because its figures changed.
-	wakeEvery = time.Minute
 	// recordEvery is how often the ledger is told what became of the GPU time of a job. An operator that ends leaves out no more.
 	recordEvery = 5 * time.Minute
 	// logAgain is after what time a log is opened again that ended, logRetry one that could not be read, and logForbidden one that
@@ -120,7 +116,7 @@ func (t *trainings) observe(
 		return nil
 	}
 	if f == nil {
-		f = &followed{job: nameOf(job), recorded: t.now()}
+		f = &followed{job: nameOf(job), recorded: t.now(), woken: t.now().Add(-wakeEvery)} // Its first figures are due.
 		t.jobs[key] = f
 	}
 	if id := st.Attempt.ID(); f.attempt != id {
@@ -319,47 +315,4 @@ func (t *trainings) drop(job types.NamespacedName) {
 	f.meter.Account.NoteGPUs(0, t.now())
 	t.gone[f.queue] = t.gone[f.queue].AddTotals(f.meter.Account.ReadTotals(t.now()))
 	delete(t.jobs, job)
-}
-
-// wakeDue wakes jobs that hang, and those whose figures changed, each once a minute at most, until the operator ends.
-func (t *trainings) wakeDue(ctx context.Context) error {
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		for _, job := range t.listDue() {
-			select {
-			case t.wakes <- event.GenericEvent{Object: job}:
-			case <-ctx.Done():
-				return nil
-			}
-		}
-	}
-}
-
-// listDue lists the jobs to wake now.
-func (t *trainings) listDue() []*v1beta1.ElasticTrainingJob {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var due []*v1beta1.ElasticTrainingJob
-	now := t.now()
-	for _, f := range t.jobs {
-		if now.Sub(f.recorded) >= recordEvery {
-			t.tellLedger(f)
-		}
-		figures, known := f.meter.ReadFigures(f.factor, now)
-		if !known || f.pod == "" {
-			continue
-		}
-		turned := f.stalled != (figures.Stall != nil)
-		if turned || now.Sub(f.woken) >= wakeEvery && progress.ShowFigures(f.shown, figures) != f.shown {
-			f.woken = now
-			due = append(due, f.job)
-		}
-	}
-	return due
 }

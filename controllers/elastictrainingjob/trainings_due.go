@@ -1,0 +1,98 @@
+package elastictrainingjob
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/tideline-io/tideline/api/v1beta1"
+	"github.com/tideline-io/tideline/internal/training/progress"
+)
+
+const (
+	// lookEvery is how often it is looked whether a training hangs, or its figures changed.
+	lookEvery = 5 * time.Second
+	// wakeEvery is how often a job is reconciled at most because its figures changed.
+	wakeEvery = time.Minute
+	// mostWoken is how many jobs are reconciled for that each time it is looked: ten a second. Each is a write of status, which is
+	// most of what 10,000 trainings that report cost.
+	mostWoken = 50
+	// assumedLeft is how long a training is taken to go on that does not say.
+	assumedLeft = time.Hour
+)
+
+// wakeDue wakes jobs that hang, and those whose figures changed, each once a minute at most, until the operator ends.
+func (t *trainings) wakeDue(ctx context.Context) error {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		for _, job := range t.listDue() {
+			select {
+			case t.wakes <- event.GenericEvent{Object: job}:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+}
+
+// listDue lists the jobs to wake now: all that begin or cease to hang, and of those whose figures changed the most outdated.
+func (t *trainings) listDue() []*v1beta1.ElasticTrainingJob {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var due []*v1beta1.ElasticTrainingJob
+	var changed []outdated
+	now := t.now()
+	for _, f := range t.jobs {
+		if now.Sub(f.recorded) >= recordEvery {
+			t.tellLedger(f)
+		}
+		figures, known := f.meter.ReadFigures(f.factor, now)
+		switch {
+		case !known || f.pod == "":
+		case f.stalled != (figures.Stall != nil):
+			due = append(due, f.wake(now))
+		case now.Sub(f.woken) >= wakeEvery && progress.ShowFigures(f.shown, figures) != f.shown:
+			changed = append(changed, outdated{f, shareMissed(now.Sub(f.woken), figures)})
+		}
+	}
+	if len(changed) > mostWoken {
+		slices.SortFunc(changed, func(a, b outdated) int { return cmp.Compare(b.missed, a.missed) })
+		changed = changed[:mostWoken]
+	}
+	for _, c := range changed {
+		due = append(due, c.wake(now))
+	}
+	return due
+}
+
+// outdated is a training whose status has other figures than it reports.
+type outdated struct {
+	*followed
+
+	missed float64
+}
+
+// shareMissed is how long figures have not been shown, as a multiple of how long the training goes on: minutes are much of a
+// short one and little of a long one.
+func shareMissed(since time.Duration, f progress.Figures) float64 {
+	left := f.TimeLeft()
+	if f.Total == 0 {
+		left = assumedLeft
+	}
+	return float64(since) / float64(max(left, wakeEvery))
+}
+
+// wake returns the job, and notes that it is woken.
+func (f *followed) wake(now time.Time) *v1beta1.ElasticTrainingJob {
+	f.woken = now
+	return f.job
+}
