@@ -31,12 +31,13 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s %s %s %s/%s %d", r.Received.Format("15:04:05.000"), r.Verb, r.Resource, r.Namespace, r.Name, r.Code)
 }
 
-// Audit reads the requests that concern one namespace from the API server's audit log, from the moment it was made.
+// Audit reads the requests that concern one namespace, or those of one user, from the API server's audit log, from the moment it
+// was made.
 type Audit struct {
-	path      string
-	namespace string
-	// named is true when requests on objects outside of the namespace count that have its name in theirs.
-	named bool
+	path string
+	// mention is what each line of such a request has.
+	mention  []byte
+	concerns func(Request) bool
 
 	mu     sync.Mutex
 	offset int64
@@ -45,20 +46,25 @@ type Audit struct {
 
 // Audit begins to read what concerns the namespace.
 func (w *World) Audit(namespace string) (*Audit, error) {
-	info, err := os.Stat(w.AuditLog)
-	if err != nil {
-		return nil, fmt.Errorf("find the audit log: %w", err)
-	}
-	return &Audit{path: w.AuditLog, namespace: namespace, offset: info.Size()}, nil
+	return w.audit(`"namespace":"`+namespace+`"`, func(r Request) bool { return r.Namespace == namespace })
 }
 
 // AuditNamed is Audit, and has the requests too that concern objects outside of the namespace which have its name in theirs.
 func (w *World) AuditNamed(namespace string) (*Audit, error) {
-	a, err := w.Audit(namespace)
-	if err == nil {
-		a.named = true
+	return w.audit(namespace, func(r Request) bool { return r.Namespace == namespace || strings.Contains(r.Name, namespace) })
+}
+
+// AuditUser begins to read what a user asks, of all namespaces.
+func (w *World) AuditUser(user string) (*Audit, error) {
+	return w.audit(`"username":"`+user+`"`, func(r Request) bool { return r.User == user })
+}
+
+func (w *World) audit(mention string, concerns func(Request) bool) (*Audit, error) {
+	info, err := os.Stat(w.AuditLog)
+	if err != nil {
+		return nil, fmt.Errorf("find the audit log: %w", err)
 	}
-	return a, err
+	return &Audit{path: w.AuditLog, mention: []byte(mention), concerns: concerns, offset: info.Size()}, nil
 }
 
 // Select returns the requests so far that all conditions hold for, in the order in which they were answered.
@@ -109,10 +115,6 @@ func (a *Audit) catchUp() error {
 	if _, err := f.Seek(a.offset, io.SeekStart); err != nil {
 		return err
 	}
-	mention := []byte(`"namespace":"` + a.namespace + `"`)
-	if a.named {
-		mention = []byte(a.namespace)
-	}
 	for reader := bufio.NewReaderSize(f, 1<<16); ; {
 		line, err := reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
@@ -122,7 +124,7 @@ func (a *Audit) catchUp() error {
 			return err
 		}
 		a.offset += int64(len(line))
-		if !bytes.Contains(line, mention) {
+		if !bytes.Contains(line, a.mention) {
 			continue
 		}
 		var e auditv1.Event
@@ -133,10 +135,6 @@ func (a *Audit) catchUp() error {
 			a.read = append(a.read, r)
 		}
 	}
-}
-
-func (a *Audit) concerns(r Request) bool {
-	return r.Namespace == a.namespace || a.named && strings.Contains(r.Name, a.namespace)
 }
 
 func requestOf(e *auditv1.Event) (Request, bool) {

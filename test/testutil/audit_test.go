@@ -58,6 +58,33 @@ func TestAuditCountsWritesOfTheOperator(t *testing.T) {
 	}
 }
 
+func TestAuditUserCountsOneUsersRequestsOfAllNamespaces(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "audit.log")
+	write(t, log)
+	audit, err := (&World{AuditLog: log}).AuditUser("client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, log,
+		line("client", "create", "pods", "ns", "a", 201),
+		line("client", "create", "queues", "", "search", 201),
+		line("client-2", "create", "pods", "ns", "another user's", 201),
+		line("admin", "patch", "pods", "ns", "client", 200),
+		line("client", "create", "pods", "ns2", "b", 201),
+	)
+	requests, err := audit.Select(Write)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range requests {
+		names = append(names, r.Name)
+	}
+	if want := []string{"a", "search", "b"}; !slices.Equal(names, want) {
+		t.Errorf("writes are on %v, want %v", names, want)
+	}
+}
+
 func TestAuditNamedCountsWhatIsNamedAfterTheNamespace(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "audit.log")
 	write(t, log)

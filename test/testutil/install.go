@@ -12,10 +12,12 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,6 +97,36 @@ func Manifests(ctx context.Context, patterns ...string) ([]*unstructured.Unstruc
 		}
 	}
 	return objects, nil
+}
+
+// ShippedMemory returns the limit of memory that config gives the operator, in bytes, and the environment with which its process
+// collects garbage as it does there, whatever that of the test says.
+func ShippedMemory(ctx context.Context) (limit uint64, env []string, err error) {
+	objects, err := Manifests(ctx, "manager/deployment.yaml")
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, o := range objects {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		deployment := &appsv1.Deployment{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, deployment); err != nil {
+			return 0, nil, err
+		}
+		container := &deployment.Spec.Template.Spec.Containers[0]
+		env = []string{"GOGC=100"} // Go's default.
+		for _, v := range container.Env {
+			if v.Name == "GOMEMLIMIT" {
+				env = append(env, v.Name+"="+v.Value)
+			}
+		}
+		limit = uint64(container.Resources.Limits.Memory().Value())
+	}
+	if limit == 0 || len(env) < 2 {
+		return 0, nil, errors.New("config/manager/deployment.yaml limits no memory, or has no GOMEMLIMIT")
+	}
+	return limit, env, nil
 }
 
 func readObjects(file string) ([]*unstructured.Unstructured, error) {

@@ -68,7 +68,9 @@ var _ = Describe("Jobs that tell how far they are", func() {
 		configuration := filepath.Join(GinkgoT().TempDir(), "configuration.yaml")
 		content := []byte("apiVersion: config.tideline.io/v1alpha1\nkind: Configuration\n")
 		Expect(os.WriteFile(configuration, content, 0o600)).To(Succeed())
-		Expect(in.Operate(ctx, testutil.OperatorOptions{Args: []string{
+		_, memory, err := testutil.ShippedMemory(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(in.Operate(ctx, testutil.OperatorOptions{Env: memory, Args: []string{
 			"--config=" + configuration, "--metrics-bind-address=" + address, "--metrics-secure=false", "--resync-period=10h",
 		}})).To(Succeed())
 

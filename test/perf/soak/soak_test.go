@@ -15,12 +15,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,11 +94,12 @@ func prepare(ctx context.Context, webhooks bool) *watch {
 	GinkgoT().Setenv("CGO_ENABLED", "0") // The figures are those of the operator without the race detector.
 	in := suite.Bare(ctx, cluster.Options{})
 	Expect(in.Install(ctx)).To(Succeed())
-	limit, soft := limits(ctx)
+	limit, env, err := testutil.ShippedMemory(ctx)
+	Expect(err).NotTo(HaveOccurred())
 	address, err := testutil.FreeAddress()
 	Expect(err).NotTo(HaveOccurred(), "there is a port for the webhooks")
 	// Its caches are filled from an API server that encodes a gigabyte.
-	options := testutil.OperatorOptions{Env: []string{"GOMEMLIMIT=" + soft, "GOGC=100"}, Patience: 5 * time.Minute}
+	options := testutil.OperatorOptions{Env: env, Patience: 5 * time.Minute}
 	if webhooks {
 		options.Args = []string{"--webhooks", "--webhook-bind-address=" + address}
 	}
@@ -121,27 +120,6 @@ func share() int {
 	percent, err := strconv.Atoi(given)
 	Expect(err).NotTo(HaveOccurred(), "TIDELINE_SOAK is a number")
 	return percent
-}
-
-// limits are the limit of memory that config gives the operator, in bytes, and its GOMEMLIMIT.
-func limits(ctx context.Context) (hard uint64, soft string) {
-	GinkgoHelper()
-	objects, err := testutil.Manifests(ctx, "manager/deployment.yaml")
-	Expect(err).NotTo(HaveOccurred())
-	deployment := &appsv1.Deployment{}
-	for _, o := range objects {
-		if o.GetKind() == "Deployment" {
-			Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, deployment)).To(Succeed())
-		}
-	}
-	container := &deployment.Spec.Template.Spec.Containers[0]
-	for _, v := range container.Env {
-		if v.Name == "GOMEMLIMIT" {
-			soft = v.Value
-		}
-	}
-	Expect(soft).NotTo(BeEmpty())
-	return uint64(container.Resources.Limits.Memory().Value()), soft
 }
 
 // user makes a namespace in which somebody may do what users may, and write PodGroups; mallory may write profiles as well.

@@ -111,9 +111,23 @@ func compare(ctx context.Context, o options) error {
 				}
 				results[s.key] = append(results[s.key], f)
 				_, _ = fmt.Fprintf(os.Stderr, "round %d of %d, %s: %s\n", round+1, o.rounds, s.title, f)
+				if o.workload != large {
+					continue
+				}
+				if err := publish(o, results); err != nil { // The next number of jobs may take an hour.
+					return err
+				}
 			}
 		}
 	}
+	if o.workload == large {
+		return nil
+	}
+	return publish(o, results)
+}
+
+// publish writes the results to the page, or prints them if there is none.
+func publish(o options, results map[string][]figures) error {
 	switch {
 	case o.page == "":
 		_, err := fmt.Println(report(o, results))

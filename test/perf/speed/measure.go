@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,6 +35,9 @@ const (
 	// clients is how many requests the client sends at a time.
 	clients    = 16
 	clientUser = "client"
+	// namespace has all jobs; of the workload large, namespaces whose names begin so have perNamespace each.
+	namespace    = "speed"
+	perNamespace = 100
 	// profiled is for how long the operator's work on new jobs is profiled.
 	profiled = 30 * time.Second
 )
@@ -148,8 +153,10 @@ func (r *run) begin(ctx context.Context) (err error) {
 	if r.World, err = testutil.NewWorld(kubeconfig, log); err != nil {
 		return err
 	}
-	if err := r.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		return err
+	for _, name := range r.namespaces() {
+		if err := r.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return err
+		}
 	}
 	if r.pods, err = watchPods(ctx, r.cluster.RESTConfig()); err != nil {
 		return err
@@ -164,7 +171,11 @@ func (r *run) begin(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	r.audit, err = r.Audit(namespace)
+	if r.options.workload == large {
+		r.audit, err = r.AuditUser(r.subject.user) // The log of 10,000 jobs has a million requests of others.
+	} else {
+		r.audit, err = r.Audit(namespace)
+	}
 	return err
 }
 
@@ -219,8 +230,8 @@ func (r *run) restart(ctx context.Context, f *figures) error {
 	if err := r.operator.Stop(); err != nil {
 		return err
 	}
-	name := jobName(r.jobs)
-	late := r.subject.objects(name)
+	job := r.job(r.jobs)
+	late := r.subject.objects(job)
 	for _, o := range late {
 		if err := r.Client.Create(ctx, o); err != nil {
 			return err
@@ -240,8 +251,8 @@ func (r *run) restart(ctx context.Context, f *figures) error {
 	if err != nil {
 		return err
 	}
-	if f.restart = firstWrite(requests, r.subject.user, name).Sub(began); f.restart < 0 {
-		return fmt.Errorf("the operator made the pods of %s without writing", name)
+	if f.restart = firstWrite(requests, r.subject.user, job.Name).Sub(began); f.restart < 0 {
+		return fmt.Errorf("the operator made the pods of %s without writing", job)
 	}
 	anew, err := memoryOf(r.operator.Process())
 	if err != nil {
@@ -266,7 +277,23 @@ func firstWrite(requests []testutil.Request, user, job string) (first time.Time)
 	return first
 }
 
-func jobName(i int) string { return fmt.Sprintf("job-%05d", i) }
+// job is where a job is, and its name. Many jobs are spread over namespaces, as they are over teams: a controller of Kubernetes
+// compares each pod with all Services of its namespace.
+func (r *run) job(i int) types.NamespacedName {
+	name := types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("job-%05d", i)}
+	if r.options.workload == large {
+		name.Namespace = fmt.Sprintf("%s-%03d", namespace, i/perNamespace)
+	}
+	return name
+}
+
+// namespaces are those of all jobs, and of one that comes later.
+func (r *run) namespaces() (all []string) {
+	for i := range r.jobs + 1 {
+		all = append(all, r.job(i).Namespace)
+	}
+	return slices.Compact(all)
+}
 
 // profile is the file of a profile of the operator.
 func (r *run) profile(of string) string {
@@ -339,7 +366,7 @@ func (r *run) each(ctx context.Context, do func(client.Object) error) error {
 	group.SetLimit(clients)
 	for i := range r.jobs {
 		group.Go(func() error {
-			for _, o := range r.subject.objects(jobName(i)) {
+			for _, o := range r.subject.objects(r.job(i)) {
 				if err := errors.Join(ctx.Err(), do(o)); err != nil {
 					return err
 				}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// pods are those of the namespace, as a watch tells.
+// pods are all of the cluster, as a watch tells.
 type pods struct {
 	mu      sync.Mutex
 	ready   map[types.UID]bool // false for those that are not ready
@@ -45,7 +45,7 @@ func watchPods(ctx context.Context, config *rest.Config) (*pods, error) {
 		return nil, err
 	}
 	p := &pods{ready: map[types.UID]bool{}, changed: make(chan struct{}, 1)}
-	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(namespace))
+	factory := informers.NewSharedInformerFactory(clientset, 0)
 	informer := factory.Core().V1().Pods().Informer()
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { p.see(o, false) },

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
@@ -22,10 +23,7 @@ import (
 )
 
 // Every job is of 2 to 4 workers, and has room for 4.
-const (
-	namespace   = "speed"
-	least, most = 2, 4
-)
+const least, most = 2, 4
 
 // A subject makes pods for jobs.
 type subject struct {
@@ -35,7 +33,7 @@ type subject struct {
 	// start starts it on a cluster that has Volcano.
 	start func(ctx context.Context, r *run) error
 	// objects are what the client creates for a job, in order, and deletes.
-	objects func(name string) []client.Object
+	objects func(job types.NamespacedName) []client.Object
 }
 
 // Keys of the subjects.
@@ -49,13 +47,15 @@ func all() []subject {
 		{key: floor, title: "a plain client", user: clientUser, objects: plainObjects},
 		{
 			key: volcanoJob, title: "Volcano Job", user: "system:serviceaccount:volcano-system:volcano-controllers",
-			process: controllers, objects: func(name string) []client.Object { return volcanoObjects(name, nil) },
+			process: controllers, objects: func(job types.NamespacedName) []client.Object { return volcanoObjects(job, nil) },
 		},
 		{
 			// Volcano's examples of distributed training have this plugin: workers find each other by names.
 			key: volcanoNames, title: "Volcano Job, svc", user: "system:serviceaccount:volcano-system:volcano-controllers",
 			process: controllers,
-			objects: func(name string) []client.Object { return volcanoObjects(name, map[string][]string{"svc": {}}) },
+			objects: func(job types.NamespacedName) []client.Object {
+				return volcanoObjects(job, map[string][]string{"svc": {}})
+			},
 		},
 		{
 			key: trainingOperator, title: "training-operator", user: trainingoperator.User, process: "training-operator",
@@ -70,7 +70,7 @@ func all() []subject {
 	}
 }
 
-// startTideline starts the operator as users get it, but for webhooks and a Lease, and with profiles.
+// startTideline starts the operator with the limit of memory that users have, without webhooks and a Lease, and with profiles.
 func startTideline(ctx context.Context, r *run) error {
 	if err := r.Install(ctx); err != nil {
 		return err
@@ -83,8 +83,12 @@ func startTideline(ctx context.Context, r *run) error {
 	if r.pprof, err = testutil.FreeAddress(); err != nil {
 		return err
 	}
+	_, memory, err := testutil.ShippedMemory(ctx)
+	if err != nil {
+		return err
+	}
 	operator, err := testutil.StartOperator(ctx, testutil.OperatorOptions{
-		Program: r.options.operator, Kubeconfig: kubeconfig, Log: filepath.Join(r.dir, "tideline.log"), Bare: true,
+		Env: memory, Program: r.options.operator, Kubeconfig: kubeconfig, Log: filepath.Join(r.dir, "tideline.log"), Bare: true,
 		Args: []string{
 			"--webhooks=false", "--leader-elect=false", "--health-probe-bind-address=0", "--pprof-bind-address=" + r.pprof,
 		},
@@ -96,9 +100,9 @@ func startTideline(ctx context.Context, r *run) error {
 	return nil
 }
 
-func tidelineObjects(name string) []client.Object {
-	return []client.Object{testutil.Job(name).In(namespace).Range(least, most).GPUs(1).
-		With(func(job *v1beta1.ElasticTrainingJob) { job.Spec.Elasticity.Growth = v1beta1.Growth{} }).Obj()}
+func tidelineObjects(job types.NamespacedName) []client.Object {
+	return []client.Object{testutil.Job(job.Name).In(job.Namespace).Range(least, most).GPUs(1).
+		With(func(e *v1beta1.ElasticTrainingJob) { e.Spec.Elasticity.Growth = v1beta1.Growth{} }).Obj()}
 }
 
 func template(container string) corev1.PodTemplateSpec {
@@ -111,16 +115,16 @@ func template(container string) corev1.PodTemplateSpec {
 	}}
 }
 
-func plainObjects(name string) []client.Object {
+func plainObjects(job types.NamespacedName) []client.Object {
 	objects := []client.Object{&schedulingv1beta1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name},
 		Spec:       schedulingv1beta1.PodGroupSpec{MinMember: least, Queue: "default"},
 	}}
 	for i := range most {
 		objects = append(objects, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: namespace, Name: name + "-" + strconv.Itoa(i),
-				Annotations: map[string]string{schedulingv1beta1.KubeGroupNameAnnotationKey: name},
+				Namespace: job.Namespace, Name: job.Name + "-" + strconv.Itoa(i),
+				Annotations: map[string]string{schedulingv1beta1.KubeGroupNameAnnotationKey: job.Name},
 			},
 			Spec: template("trainer").Spec,
 		})
@@ -128,9 +132,9 @@ func plainObjects(name string) []client.Object {
 	return objects
 }
 
-func volcanoObjects(name string, plugins map[string][]string) []client.Object {
+func volcanoObjects(job types.NamespacedName, plugins map[string][]string) []client.Object {
 	return []client.Object{&batchv1alpha1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name},
 		Spec: batchv1alpha1.JobSpec{
 			SchedulerName: "volcano", MinAvailable: least, Plugins: plugins,
 			Tasks: []batchv1alpha1.TaskSpec{{Name: "worker", Replicas: most, Template: template("trainer")}},
@@ -138,9 +142,9 @@ func volcanoObjects(name string, plugins map[string][]string) []client.Object {
 	}}
 }
 
-func pyTorchObjects(name string) []client.Object {
+func pyTorchObjects(job types.NamespacedName) []client.Object {
 	return []client.Object{&kubeflowv1.PyTorchJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name},
 		Spec: kubeflowv1.PyTorchJobSpec{
 			RunPolicy: kubeflowv1.RunPolicy{SchedulingPolicy: &kubeflowv1.SchedulingPolicy{MinAvailable: ptr.To[int32](least)}},
 			PyTorchReplicaSpecs: map[kubeflowv1.ReplicaType]*kubeflowv1.ReplicaSpec{
