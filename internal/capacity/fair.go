@@ -19,7 +19,7 @@ func (m *Model) ShareFairly(
 		rest.outgoing = map[string]Amounts{} // More may leave than a claim needs, and its room is for the next.
 	}
 	for _, g := range orderedGangs(claims) {
-		if !rest.underShare(g) {
+		if !rest.UnderShare(g) {
 			continue // Beyond its share it would have to give the place back.
 		}
 		if settled := rest.placeIfFits(g); settled {

@@ -119,8 +119,8 @@ func (qs *quotas) deallocate(queue string, held Amounts) {
 	qs.queues[queue] = q
 }
 
-// underShare is true if the gang's queue has a share of what the gang asks for, and stays within it with the gang.
-func (qs *quotas) underShare(g *Gang) bool {
+// UnderShare is true if the gang's queue has a share of what the gang asks for, and stays within it with the gang.
+func (qs *quotas) UnderShare(g *Gang) bool {
 	q, some := qs.queues[g.Queue], false
 	for name, amount := range g.requestsOf(g.Workers) {
 		if share, shared := q.Deserved[name]; shared {
@@ -142,7 +142,7 @@ func (qs *quotas) heldBy(q *Queue, name corev1.ResourceName) int64 {
 // takesOf tells which surplus pods the gang may take: of its own queue always, and of another queue if that has more than its
 // share while the gang's own queue stays within its share with the gang.
 func (qs *quotas) takesOf(g *Gang) func(*Pod) bool {
-	under, names := qs.underShare(g), slices.Collect(g.resourceNames())
+	under, names := qs.UnderShare(g), slices.Collect(g.resourceNames())
 	return func(p *Pod) bool {
 		if p.Queue == g.Queue {
 			return true

@@ -49,7 +49,7 @@ func (r *reach) mayServe(d demand) bool {
 // kindOf is a key of everything that decides what the gang may take: see takesOf, keepsShare and newCircle.
 func (qs *quotas) kindOf(g *Gang) string {
 	words := append([]string{g.Queue}, g.Preempts...)
-	if qs.underShare(g) {
+	if qs.UnderShare(g) {
 		words = append(words, "")
 		for _, name := range slices.Sorted(g.resourceNames()) {
 			words = append(words, string(name))

@@ -203,7 +203,7 @@ func (m *Model) takeableSurplus(g *Gang, leaves func(types.NamespacedName) bool)
 // surplusFor is the surplus that takesOf is true for, in the order of victims.
 func (m *Model) surplusFor(g *Gang) []*Pod {
 	all := slices.Clone(m.inQueue[g.Queue])
-	if !m.underShare(g) {
+	if !m.UnderShare(g) {
 		return all
 	}
 	may := m.takesOf(g)

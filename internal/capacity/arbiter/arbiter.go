@@ -63,6 +63,8 @@ type Arbiter struct {
 	idle     map[types.NamespacedName]time.Time
 	// asked is when others were first asked to leave for a waiting surplus worker.
 	asked map[types.UID]time.Time
+	// judgedFair is when it was last judged whether others leave for a waiting surplus worker.
+	judgedFair map[types.UID]time.Time
 	// told is surplus that the last evaluation told to leave for waiting surplus.
 	told map[types.UID]bool
 	// rooms is since when there has been room for more surplus of a job.

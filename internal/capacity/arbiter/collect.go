@@ -102,6 +102,8 @@ type collector struct {
 	idle map[types.NamespacedName]time.Time
 	// asked is when others were first asked to leave for a waiting surplus worker.
 	asked map[types.UID]time.Time
+	// judgedFair is when it was last judged whether others leave for a waiting surplus worker.
+	judgedFair map[types.UID]time.Time
 	// told is surplus that the evaluation before told to leave for waiting surplus.
 	told map[types.UID]bool
 	// acting is since when reconciles are at work on jobs with a grant.

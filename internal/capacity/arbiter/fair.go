@@ -16,17 +16,17 @@ import (
 const (
 	// fairAfter is how long surplus must wait before others leave for it. Free room may come first.
 	fairAfter = 10 * time.Second
-	// mostClaims is for how many waiting workers one evaluation decides; it bounds what the decision costs.
+	// mostClaims is for how many claims one evaluation decides; it bounds what the decision costs. They take turns.
 	mostClaims = 64
 )
 
 // shareFairly has surplus of queues above their share leave for waiting surplus of queues below theirs. It returns after what
 // time that changes though nothing else does.
 func (c *collector) shareFairly(model *capacity.Model) (leave verdicts, again time.Duration) {
-	asked := c.arbiter.asked
-	c.asked = make(map[types.UID]time.Time, len(asked))
-	defer func() { c.arbiter.asked = c.asked }()
-	claims, again := c.fairClaims(asked)
+	asked, judged := c.arbiter.asked, c.arbiter.judgedFair
+	c.asked, c.judgedFair = make(map[types.UID]time.Time, len(asked)), make(map[types.UID]time.Time, len(judged))
+	defer func() { c.arbiter.asked, c.arbiter.judgedFair = c.asked, c.judgedFair }()
+	claims, again := c.fairClaims(model, asked, judged)
 	if len(claims) == 0 {
 		return nil, again
 	}
@@ -81,17 +81,35 @@ func (c *collector) collectFairClaims() {
 			c.in.claims = append(c.in.claims, p)
 		}
 	}
+}
+
+// fairOrder has those come first that were judged longest ago, so that claims which nobody can serve keep no others from being
+// judged, and notes what is known of all.
+func (c *collector) fairOrder(asked, judged map[types.UID]time.Time) {
+	for _, p := range c.in.claims {
+		if since, is := asked[p.pod.UID]; is {
+			c.asked[p.pod.UID] = since
+		}
+		if at, is := judged[p.pod.UID]; is {
+			c.judgedFair[p.pod.UID] = at
+		}
+	}
 	slices.SortFunc(c.in.claims, func(a, b *knownPod) int {
-		return cmp.Or(cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
+		return cmp.Or(judged[a.pod.UID].Compare(judged[b.pod.UID]),
+			cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 	})
 }
 
 // fairClaims makes gangs of the surplus that waits: of each worker one, or of as many as complete a step of their job. asked is
-// since when others are asked to leave for them.
-func (c *collector) fairClaims(asked map[types.UID]time.Time) (claims []*capacity.Gang, again time.Duration) {
+// since when others are asked to leave for them, and judged when they were last judged.
+func (c *collector) fairClaims(
+	model *capacity.Model, asked, judged map[types.UID]time.Time,
+) (claims []*capacity.Gang, again time.Duration) {
 	open := map[types.NamespacedName]*capacity.Gang{} // by job: the claim that lacks workers
 	claimed := map[types.NamespacedName]int32{}       // by job: the workers of its claims
-	for _, p := range c.in.claims {
+	beyond := map[types.NamespacedName]bool{}         // by job: its queue has its share
+	c.fairOrder(asked, judged)
+	for i, p := range c.in.claims {
 		key, index, _ := c.workerOf(p)
 		group := c.groups[p.group]
 		if left := p.pod.CreationTimestamp.Add(fairAfter).Sub(c.now); left > 0 {
@@ -99,10 +117,9 @@ func (c *collector) fairClaims(asked map[types.UID]time.Time) (claims []*capacit
 			continue
 		}
 		// Those who leave have their grace, and Volcano its time to place the worker.
-		if since, is := asked[p.pod.UID]; is {
-			if c.asked[p.pod.UID] = since; c.now.Sub(since) > capacity.LongestLeave+c.arbiter.config.Claims.PlacementTimeout() {
-				continue // Others left for this pod before, and it was not placed.
-			}
+		since, isAsked := asked[p.pod.UID]
+		if beyond[key] || isAsked && c.now.Sub(since) > capacity.LongestLeave+c.arbiter.config.Claims.PlacementTimeout() {
+			continue // Others left for this pod before, and it was not placed.
 		}
 		job, claim := c.jobs[key], open[key]
 		if claim == nil {
@@ -118,7 +135,16 @@ func (c *collector) fairClaims(asked map[types.UID]time.Time) (claims []*capacit
 			continue
 		}
 		delete(open, key)
+		if beyond[key] = !model.UnderShare(claim); beyond[key] {
+			continue
+		}
+		for _, uid := range claim.Pods {
+			c.judgedFair[uid] = c.now
+		}
 		if claims = append(claims, claim); len(claims) == mostClaims {
+			if i+1 < len(c.in.claims) && judged[c.in.claims[i+1].pod.UID].IsZero() {
+				again = kube.SoonerOf(again, interval)
+			}
 			break
 		}
 	}

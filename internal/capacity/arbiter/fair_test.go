@@ -97,6 +97,57 @@ func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
 	}
 }
 
+// Claims that can never be served, more than are judged at a time, do not keep those of others from being judged.
+func TestNoClaimsKeepOthersFromBeingJudged(t *testing.T) {
+	for name, c := range map[string]struct {
+		held     int32 // by the job of the other team, which has one more than its share
+		hopeless func(s *fixture, holder *v1beta1.ElasticTrainingJob)
+	}{
+		"of a queue that has its share": {6, func(s *fixture, holder *v1beta1.ElasticTrainingJob) {
+			for i := range int32(2 * mostClaims) {
+				s.pend(holder, 8+i)
+			}
+		}},
+		"for nodes that do not exist": {4, func(s *fixture, _ *v1beta1.ElasticTrainingJob) {
+			other := s.jobIn("search", "a-nowhere", 200, 2)
+			other.Spec.Template.Spec.NodeSelector = map[string]string{"gpu": "none"}
+			for i := range int32(2 * mostClaims) {
+				s.pend(other, 2+i)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newFixture(t)
+			s.served = true
+			for team, gpus := range map[string]int32{"ads": c.held - 1, "search": 5} {
+				share := gang.Share{
+					Name: team, Reclaimable: true,
+					Deserved: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(gpus), resource.DecimalSI)},
+				}
+				s.objects = append(s.objects, share.NewQueue(), &v1beta1.ResourceQuotaProfile{
+					ObjectMeta: metav1.ObjectMeta{Name: team},
+					Status:     v1beta1.ResourceQuotaProfileStatus{Queue: team},
+				})
+			}
+			holder, waiting := s.jobIn("ads", "holder", 200, c.held), s.jobIn("search", "waiting", 6, 2)
+			s.pend(waiting, 2)
+			c.hopeless(s, holder)
+			a := s.arbiter()
+			for at := now; ; at = at.Add(interval) {
+				again, err := a.evaluate(t.Context(), at)
+				g.Expect(err).NotTo(HaveOccurred())
+				if len(a.VerdictFor(key("holder")).GiveUp) > 0 {
+					break
+				}
+				g.Expect(again).To(Equal(interval), "who was not judged yet is judged next")
+				g.Expect(at).To(BeTemporally("<", now.Add(5*interval)))
+			}
+			g.Expect(a.VerdictFor(key("holder")).To).To(Equal(key("waiting")))
+		})
+	}
+}
+
 // pend adds a surplus worker that has waited for a minute.
 func (s *fixture) pend(j *v1beta1.ElasticTrainingJob, i int32) {
 	b := trainingpod.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: j.Status.Queue}

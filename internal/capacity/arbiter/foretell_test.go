@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
@@ -91,6 +92,31 @@ func TestWhenAJobThatDoesNotExistYetWouldStart(t *testing.T) {
 			g.Expect(o.Starts).To(HaveEach(time.Duration(c.starts) * time.Hour))
 		})
 	}
+}
+
+// Each server-side dry run is of another UID, and any user may make thousands.
+func TestWhoOnlyAsksLeavesNothingBehind(t *testing.T) {
+	g := NewWithT(t)
+	s := newFixture(t)
+	begun(s.job("holder", 4, 4))
+	s.ended(5, 3*time.Hour)
+	asked := s.job("new", 2, 0)
+	s.objects = s.objects[:len(s.objects)-1]
+	a := s.arbiter()
+	a.watching = []func() bool{func() bool { return true }}
+	var err error
+	a.mirror, err = readMirror(t.Context(), a.reader, a.config)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	before := len(a.mirror.shapes.of)
+	for i := range 3 {
+		asked.UID, asked.Status = types.UID(fmt.Sprint("dry-", i)), v1beta1.ElasticTrainingJobStatus{}
+		o, err := a.ForetellStartAt(t.Context(), asked, "default", now.Add(time.Duration(i)*time.Hour))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(o.Answer.Fits).To(BeTrue())
+	}
+	g.Expect(a.mirror.shapes.of).To(HaveLen(before))
 }
 
 func TestOnlyWhatRanAndHasEndedIsLearntFrom(t *testing.T) {

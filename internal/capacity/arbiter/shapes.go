@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
@@ -74,14 +75,19 @@ func (c *collector) shapesOf(
 	return c.shapeOf(job, model, trainingpod.Ordinary), apart, len(apart) > 0 && members[0] > 0 && !placed[0]
 }
 
-// shapeOf is the shape of a worker that has yet to be created.
+// shapeOf is the shape of a worker that has yet to be created. Of a job that does not exist it is not kept: each dry run has
+// another UID, and nothing would say that it is gone.
 func (c *collector) shapeOf(job *v1beta1.ElasticTrainingJob, model string, i int32) capacity.Shape {
-	return c.shapes.shapeOf(job, shapeKey{model: model, role: trainingpod.RoleOf(&job.Spec, i)}, func() capacity.Shape {
+	compute := func() capacity.Shape {
 		spec := trainingpod.WorkerSpec(job, c.arbiter.config.Accelerators, model, i)
 		return c.admittedShape(metav1.ObjectMeta{
 			Namespace: job.Namespace, Labels: trainingpod.LookOf(job), Annotations: job.Spec.Template.Annotations,
 		}, spec)
-	})
+	}
+	if known := c.jobs[client.ObjectKeyFromObject(job)]; known == nil || known.UID != job.UID {
+		return compute()
+	}
+	return c.shapes.shapeOf(job, shapeKey{model: model, role: trainingpod.RoleOf(&job.Spec, i)}, compute)
 }
 
 // shapeCache has the shapes of workers that have yet to be created, which many evaluations ask for. Those who only measure ask
