@@ -2,13 +2,18 @@ package fairqueue
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -105,29 +110,110 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	g.Expect(q.Len()).To(Equal(6), "eight of a namespace at a time")
 }
 
-// Whatever comes and goes, Len is what can be handed out: all of it is, and then nothing more.
+func request(namespace, name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+// At a start thousands of objects are listed; who changes meanwhile does not wait for them, and they do not wait for ever.
+func TestWhatIsListedWaitsBehindWhatChanged(t *testing.T) {
+	g := NewWithT(t)
+	q := NewQueue("", 8, workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	list := func(names ...string) {
+		for _, name := range names {
+			q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, request("ads", name))
+		}
+	}
+	next := func() string {
+		item, priority, _ := q.GetWithPriority()
+		g.Expect(priority).To(BeZero(), "what is asked for again is not merely listed")
+		q.Done(item)
+		return item.Name
+	}
+	list("a", "b", "c")
+	q.Add(request("ads", "new"))
+	g.Expect(next()).To(Equal("new"))
+	q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(0)}, request("ads", "c"))
+	list("c")
+	g.Expect(next()).To(Equal("c"), "it changed, and being listed once more makes no difference")
+	for _, name := range []string{"1", "2", "3"} {
+		q.Add(request("ads", name))
+	}
+	g.Expect([]string{next(), next(), next(), next(), next()}).To(Equal([]string{"1", "a", "2", "3", "b"}))
+	g.Expect(q.Len()).To(BeZero())
+
+	list("a")
+	item, _ := q.Get()
+	list("a")
+	q.Add(item)
+	list("b", "a")
+	q.Done(item)
+	g.Expect([]string{next(), next()}).To(Equal([]string{"a", "b"}), "what changed while it was reconciled comes first")
+}
+
+func TestWhatIsAskedForLaterIsNotMerelyListed(t *testing.T) {
+	for name, o := range map[string]priorityqueue.AddOpts{
+		"after a time": {After: time.Millisecond, Priority: ptr.To(handler.LowPriority)},
+		"after errors": {RateLimited: true, Priority: ptr.To(handler.LowPriority)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			q := NewQueue("", 8, workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Millisecond, time.Second))
+			defer q.ShutDown()
+			q.AddWithOpts(o, request("ads", "b"))
+			g.Eventually(q.Len).Should(Equal(1))
+			q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, request("ads", "a"))
+			first, _ := q.Get()
+			g.Expect(first.Name).To(Equal("b"))
+		})
+	}
+}
+
+// Whatever comes and goes, Len is what can be handed out: all of it is, each request once, and then nothing more.
 func TestLenIsWhatCanBeHandedOut(t *testing.T) {
 	g := NewWithT(t)
 	const most = 3
-	q := &queue{most: most, waiting: map[string][]reconcile.Request{}, out: map[string]int{}}
+	q := newQueue(most)
+	waiting := map[reconcile.Request]bool{}
 	var out []reconcile.Request
-	for n := range 5000 {
+	for range 20_000 {
 		switch {
 		case rand.IntN(2) == 0:
-			q.Push(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: strconv.Itoa(rand.IntN(9)), Name: strconv.Itoa(n)}})
+			item := request(strconv.Itoa(rand.IntN(9)), strconv.Itoa(rand.IntN(40)))
+			q.note(item, []rank{waitsFirst, waitsLast}[rand.IntN(2)])
+			if !waiting[item] && !slices.Contains(out, item) { // A work queue holds back what is under way.
+				q.Push(item)
+				waiting[item] = true
+			}
 		case len(out) > 0 && rand.IntN(2) == 0:
 			i := rand.IntN(len(out))
 			q.release(out[i])
 			out = append(out[:i], out[i+1:]...)
 		case q.Len() > 0:
 			item := q.Pop()
+			g.Expect(waiting).To(HaveKey(item))
+			delete(waiting, item)
 			g.Expect(q.out[item.Namespace]).To(BeNumerically("<=", most))
 			out = append(out, item)
 		}
-		want := 0
-		for namespace := range q.waiting {
+		want, inLines := 0, 0
+		for namespace, l := range q.lines {
 			want += q.readyOf(namespace)
+			inLines += l.waiting
 		}
 		g.Expect(q.Len()).To(Equal(want))
+		g.Expect(inLines).To(Equal(len(waiting)))
+		g.Expect(q.ranks).To(HaveLen(len(waiting)))
 	}
+	for _, item := range out {
+		q.release(item)
+	}
+	for q.Len() > 0 {
+		item := q.Pop()
+		q.release(item)
+		g.Expect(waiting).To(HaveKey(item))
+		delete(waiting, item)
+	}
+	g.Expect(waiting).To(BeEmpty())
+	g.Expect(q.lines).To(BeEmpty())
 }
