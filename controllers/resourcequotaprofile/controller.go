@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -54,8 +55,11 @@ import (
 // are in no default role: component notebook-culling grants them.
 
 const (
-	// gathering is how long changes of pods and jobs are collected. They are many, and change only figures.
-	gathering = time.Second
+	// gathering is how long changes of pods and jobs are collected at least. They are many, and change only figures. A reconcile reads
+	// all PodGroups, so they are collected for restPerWork times as long as the last one took, and for longestRest at most: a
+	// twentieth of a processor goes into it, however many there are.
+	gathering, longestRest = time.Second, 30 * time.Second
+	restPerWork            = 19
 	// Back-off of failed reconciles.
 	firstRetry, lastRetry = 100 * time.Millisecond, time.Minute
 )
@@ -78,6 +82,8 @@ type Reconciler struct {
 	pacer    *kube.Pacer
 	memory   *memory
 	now      func() time.Time
+	// took is how long the last reconcile took, in nanoseconds.
+	took atomic.Int64
 }
 
 // Dependencies are what the reconciler shares with the reconcilers of other kinds.
@@ -139,14 +145,14 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("resourcequotaprofile").
-		Watches(&v1beta1.ResourceQuotaProfile{}, wakeAfter(0)).
-		Watches(namespace, wakeAfter(0), builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		Watches(&corev1.Node{}, wakeAfter(gathering), onChangeOf(readNode)).
-		Watches(&corev1.Pod{}, wakeAfter(gathering), onChangeOf(readPod)).
-		Watches(&v1beta1.ElasticTrainingJob{}, wakeAfter(gathering), onChangeOf(readTraining)).
-		Watches(&v1beta1.MergeJob{}, wakeAfter(gathering), onChangeOf(readMerge)).
-		Watches(&corev1.PersistentVolumeClaim{}, wakeAfter(gathering), onChangeOf(readDataClaim)).
-		WatchesRawSource(source.Channel(r.Arbiter.WokenProfiles(), wakeAfter(gathering))).
+		Watches(&v1beta1.ResourceQuotaProfile{}, wakeAfter(atOnce)).
+		Watches(namespace, wakeAfter(atOnce), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&corev1.Node{}, wakeAfter(r.gather), onChangeOf(readNode)).
+		Watches(&corev1.Pod{}, wakeAfter(r.gather), onChangeOf(readPod)).
+		Watches(&v1beta1.ElasticTrainingJob{}, wakeAfter(r.gather), onChangeOf(readTraining)).
+		Watches(&v1beta1.MergeJob{}, wakeAfter(r.gather), onChangeOf(readMerge)).
+		Watches(&corev1.PersistentVolumeClaim{}, wakeAfter(r.gather), onChangeOf(readDataClaim)).
+		WatchesRawSource(source.Channel(r.Arbiter.WokenProfiles(), wakeAfter(r.gather))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -155,10 +161,17 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 		Build(r)
 }
 
+// gather is how long changes are collected.
+func (r *Reconciler) gather() time.Duration {
+	return max(gathering, min(restPerWork*time.Duration(r.took.Load()), longestRest))
+}
+
+func atOnce() time.Duration { return 0 }
+
 // wakeAfter wakes the reconciler, some time after an event.
-func wakeAfter(after time.Duration) handler.EventHandler {
+func wakeAfter(after func() time.Duration) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	wake := func(q queue) { q.AddAfter(reconcile.Request{NamespacedName: all}, after) }
+	wake := func(q queue) { q.AddAfter(reconcile.Request{NamespacedName: all}, after()) }
 	return handler.Funcs{
 		CreateFunc:  func(_ context.Context, _ event.CreateEvent, q queue) { wake(q) },
 		UpdateFunc:  func(_ context.Context, _ event.UpdateEvent, q queue) { wake(q) },
@@ -170,10 +183,10 @@ func wakeAfter(after time.Duration) handler.EventHandler {
 // watchVolcano watches Volcano's kinds, at once or as soon as they are installed.
 func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
 	watch := func(context.Context) error {
-		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewPodGroup(), wakeAfter(gathering), gang.MembershipChanged())); err != nil {
+		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewPodGroup(), wakeAfter(r.gather), gang.MembershipChanged())); err != nil {
 			return fmt.Errorf("watch PodGroups: %w", err)
 		}
-		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), wakeAfter(0), gang.QueueSpecChanged())); err != nil {
+		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), wakeAfter(atOnce), gang.QueueSpecChanged())); err != nil {
 			return fmt.Errorf("watch Queues: %w", err)
 		}
 		return nil
@@ -182,7 +195,7 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 		return watch(ctx)
 	}
 	installed := make(chan event.GenericEvent)
-	if err := c.Watch(source.Channel(installed, wakeAfter(0))); err != nil {
+	if err := c.Watch(source.Channel(installed, wakeAfter(atOnce))); err != nil {
 		return fmt.Errorf("watch for Volcano: %w", err)
 	}
 	r.Volcano.WatchThenWake(watch, func(ctx context.Context) error {
@@ -197,6 +210,8 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 
 // Reconcile brings all profiles to what their specs ask.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	began := time.Now() // By this machine's clock, which measures how long it works.
+	defer func() { r.took.Store(int64(time.Since(began))) }()
 	if seen, err := r.applier.Writes.HasSeenAll(ctx, all); err != nil {
 		return reconcile.Result{}, err
 	} else if !seen {

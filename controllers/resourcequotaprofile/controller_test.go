@@ -16,6 +16,18 @@ import (
 
 var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
+// However many PodGroups there are, they are read in a twentieth of a processor.
+func TestManyChangesAreCollectedForLonger(t *testing.T) {
+	g, r := NewWithT(t), &Reconciler{}
+	g.Expect(r.gather()).To(Equal(time.Second))
+	for took, pause := range map[time.Duration]time.Duration{
+		time.Millisecond: time.Second, 500 * time.Millisecond: 9500 * time.Millisecond, time.Minute: 30 * time.Second,
+	} {
+		r.took.Store(int64(took))
+		g.Expect(r.gather()).To(Equal(pause), "after %s", took)
+	}
+}
+
 func TestRefusalIsRememberedForItsGeneration(t *testing.T) {
 	g := NewWithT(t)
 	m, p := newMemory(), &v1beta1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads", UID: "1", Generation: 1}}

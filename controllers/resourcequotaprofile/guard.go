@@ -49,7 +49,7 @@ func (r *Reconciler) watchGuards(mgr ctrl.Manager, c controller.Controller) erro
 		&corev1.ConfigMap{}, &admissionregistrationv1.ValidatingAdmissionPolicy{},
 		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{},
 	} {
-		if err := c.Watch(source.Kind(guards, o, wakeAfter(0))); err != nil {
+		if err := c.Watch(source.Kind(guards, o, wakeAfter(atOnce))); err != nil {
 			return fmt.Errorf("watch %T: %w", o, err)
 		}
 	}

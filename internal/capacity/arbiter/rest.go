@@ -11,7 +11,7 @@ import "time"
 // the rest is 49 times the work: they lose little, because they grow a minute later and keep their size for minutes then. A job
 // that begins to run counts among those that wait: it grows before its workers have done anything that a restart would lose.
 var (
-	restOfAnswers = resting{times: 9, most: 10 * time.Second}
+	restOfAnswers = resting{times: 9, most: 5 * time.Second}
 	restOfGrowth  = resting{times: 49, most: time.Minute}
 )
 

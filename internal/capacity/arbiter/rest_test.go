@@ -20,17 +20,17 @@ func TestEvaluationsTakeAPartOfAProcessor(t *testing.T) {
 		resting
 		after, atMost time.Duration
 	}{
-		"who waits: one second of ten":            {restOfAnswers, 9 * time.Second, 10 * time.Second},
-		"who may grow and runs: one second of 50": {restOfGrowth, 49 * time.Second, time.Minute},
+		"who waits: one second of ten":            {restOfAnswers, 4500 * time.Millisecond, 5 * time.Second},
+		"who may grow and runs: one second of 50": {restOfGrowth, 24500 * time.Millisecond, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			p := pace{}
-			p.noteWork(now, now.Add(time.Second))
-			g.Expect(p.remaining(c.resting, now.Add(time.Second))).To(BeZero(), "the first evaluation may have been held up")
-			p.noteWork(now, now.Add(time.Second))
-			g.Expect(p.remaining(c.resting, now.Add(time.Second))).To(Equal(c.after))
-			g.Expect(p.remaining(c.resting, now.Add(3*time.Second))).To(Equal(c.after - 2*time.Second))
+			p, done := pace{}, now.Add(time.Second/2)
+			p.noteWork(now, done)
+			g.Expect(p.remaining(c.resting, done)).To(BeZero(), "the first evaluation may have been held up")
+			p.noteWork(now, done)
+			g.Expect(p.remaining(c.resting, done)).To(Equal(c.after))
+			g.Expect(p.remaining(c.resting, done.Add(2*time.Second))).To(Equal(c.after - 2*time.Second))
 			p.noteWork(now, now.Add(time.Hour))
 			g.Expect(p.remaining(c.resting, now.Add(time.Hour))).To(Equal(c.after), "the lesser of two counts")
 			p.noteWork(now, now.Add(time.Hour))

@@ -31,6 +31,8 @@ type Writes struct {
 
 	mu     sync.Mutex
 	owners map[types.NamespacedName]*unseen
+	// kinds has an empty object of each kind, which all writes share: thousands of owners may have some.
+	kinds map[schema.GroupVersionKind]client.Object
 	// tasks are the reconciles that are at work, or whose writes the caches may not have seen.
 	tasks map[types.NamespacedName]task
 }
@@ -49,7 +51,7 @@ type unseen struct {
 	notes int
 }
 
-// write is the last one of a kind. kind is an empty object: what was written may be large.
+// write is the last one of a kind. kind is the empty object of that kind: what was written may be large.
 type write struct {
 	kind    client.Object
 	version string
@@ -57,7 +59,10 @@ type write struct {
 
 // NewWrites returns an empty memory over the caches that the reconciler reads.
 func NewWrites(c cache.Cache, scheme *runtime.Scheme) *Writes {
-	return &Writes{cache: c, scheme: scheme, owners: map[types.NamespacedName]*unseen{}, tasks: map[types.NamespacedName]task{}}
+	return &Writes{
+		cache: c, scheme: scheme, owners: map[types.NamespacedName]*unseen{}, kinds: map[schema.GroupVersionKind]client.Object{},
+		tasks: map[types.NamespacedName]task{},
+	}
 }
 
 // Begin notes that an owner, whose writes the caches have all seen, is reconciled from now on until end is called.
@@ -112,17 +117,32 @@ func (w *Writes) NoteVersion(owner types.NamespacedName, gvk schema.GroupVersion
 			return nil
 		}
 	} else {
-		object, err := w.scheme.New(gvk)
+		kind, err := w.kindOf(gvk)
 		if err != nil {
-			return fmt.Errorf("note a write of %s: %w", gvk.Kind, err)
+			return err
 		}
-		if last.kind, known = object.(client.Object); !known {
-			return fmt.Errorf("%s is no kind of objects", gvk.Kind)
-		}
+		last.kind = kind
 	}
 	last.version = version
 	u.written[gvk] = last
 	return nil
+}
+
+// kindOf is an empty object of a kind. The caller holds the lock.
+func (w *Writes) kindOf(gvk schema.GroupVersionKind) (client.Object, error) {
+	if kind := w.kinds[gvk]; kind != nil {
+		return kind, nil
+	}
+	object, err := w.scheme.New(gvk)
+	if err != nil {
+		return nil, fmt.Errorf("note a write of %s: %w", gvk.Kind, err)
+	}
+	kind, is := object.(client.Object)
+	if !is {
+		return nil, fmt.Errorf("%s is no kind of objects", gvk.Kind)
+	}
+	w.kinds[gvk] = kind
+	return kind, nil
 }
 
 // NoteDelete notes an object whose deletion the API server accepted.
