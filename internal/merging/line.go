@@ -85,6 +85,7 @@ func (p *planner) callHead(line []*merge) {
 			p.wakeAt(until)
 		}
 		p.callAhead(line)
+		p.endIdleAsks(line)
 		return
 	}
 	for _, t := range line {

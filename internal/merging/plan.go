@@ -111,6 +111,8 @@ type merge struct {
 	d JobDecision
 	// obstacle keeps the merge out of the line; nil for one that is in it, or has a run.
 	obstacle *obstacle
+	// seeksTurn is true once this plan asked the caps of its profile for its turn.
+	seeksTurn bool
 }
 
 // description is how a merge stands.

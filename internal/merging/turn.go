@@ -25,8 +25,9 @@ import (
 // between the two. So however many merges of a user there are, in however many pools, they stay below a cap together with his
 // trainings.
 
-// turnPatience is how long the line waits for an answer. The arbiter decides each second.
-const turnPatience = 5 * time.Second
+// turnPatience is how long the line waits for an answer. The arbiter decides each second, or each five to six where there are very
+// many jobs.
+const turnPatience = 10 * time.Second
 
 // turn is the answer to a merge that asks for its turn.
 type turn int
@@ -117,8 +118,24 @@ func (p *planner) noteBlockedTurns(line []*merge) {
 	}
 }
 
+// endIdleAsks has merges of the line ask for their turn no longer that could not use it, because another one of the pool asks for
+// its place: trainings of their owner must not wait for them. They ask anew when the pool is free.
+func (p *planner) endIdleAsks(line []*merge) {
+	for _, t := range line {
+		if t.st.TurnTime == nil || t.seeksTurn {
+			continue
+		}
+		if asked := p.now.Sub(t.st.TurnTime.Time); asked >= 0 && asked < turnPatience {
+			p.wakeAt(t.st.TurnTime.Add(turnPatience)) // The pool may be free in a moment.
+			continue
+		}
+		t.st.TurnTime = nil
+	}
+}
+
 // seekTurn asks the caps of the profile whether the merge may start, and returns the answer.
 func (t *merge) seekTurn() turn {
+	t.seeksTurn = true
 	key := t.turnKey()
 	if key == "" {
 		t.st.TurnTime = nil

@@ -215,8 +215,11 @@ func TestAGrantThatCameWhileAnotherAskedIsAskedForAnew(t *testing.T) {
 	g.Expect(all[1].status().Reason).To(Equal(v1beta1.ReasonAsking), "it passed alice's")
 	w.turns.trainings = nil
 	w.settle() // Now alice's has a grant, which it cannot use.
-	w.pass(admission.Arrival + time.Second)
+	w.pass(turnPatience + time.Second)
 	g.Expect(all[0].status().Run).To(BeNil())
+	g.Expect(all[0].status().TurnTime).To(BeNil(), "it asks no longer, so that trainings of its owner do not wait for it")
+	w.pass(time.Hour)
+	g.Expect(all[0].status().TurnTime).To(BeNil(), "as long as the other one asks")
 	all[1].unplaceable = false
 	w.settle()
 	g.Expect(all[0].placed()).To(BeTrue())
