@@ -2,20 +2,20 @@ package costreport
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tideline-io/tideline/internal/cost/costreport"
 )
 
-// apply carries out a decision in its order and stops at the first problem.
+// apply carries out a decision in its order. A text that cannot be written holds up no mail.
 func (r *Reconciler) apply(ctx context.Context, v *view, d *costreport.Decision) error {
-	for _, step := range []func(context.Context, *view, *costreport.Decision) error{
-		r.makeReport, r.forgetReports, r.publishText, r.deliverMails,
-	} {
-		if err := step(ctx, v, d); err != nil {
-			return err
-		}
+	if err := r.makeReport(ctx, v, d); err != nil {
+		return err
 	}
-	return nil
+	if err := r.forgetReports(ctx, v, d); err != nil {
+		return err
+	}
+	return errors.Join(r.publishText(ctx, v, d), r.deliverMails(ctx, v, d))
 }
 
 // forgetReports deletes reports that are too old to be kept.

@@ -285,6 +285,7 @@ func (p *planner) findMissed() {
 			p.due = p.due[1:]
 		}
 	}
+	p.due = slices.DeleteFunc(p.due, p.isForgotten) // It would be made, deleted, and missing again.
 }
 
 // earliestDue is when the earliest missing report is due. While it is unknown which reports are kept, the status tells the

@@ -166,6 +166,18 @@ func TestSinceWhenAReportIsDue(t *testing.T) {
 	}
 }
 
+// Reports that are asked for count among those that are kept. What they push out is not made again and again.
+func TestWhatIsKeptNoMoreIsNotMadeAgain(t *testing.T) {
+	g := NewWithT(t)
+	r := weekly(func(r *v1beta1.CostReport) { r.Spec.HistoryLimit = ptr.To[int32](1) })
+	all := []Kept{kept("09 09:00", 1), askedFor("11 12:00")}
+	d := planned(Observed{Report: r, Kept: all, Recorded: at("12 00:00")}, at("12 00:00"))
+	g.Expect(d.ForgetBefore).To(BeTemporally("==", at("11 12:00")))
+	d = planned(Observed{Report: r, Kept: all[1:], Recorded: at("12 00:00")}, at("12 00:00"))
+	g.Expect(d.Make).To(BeNil())
+	g.Expect(d.Due).To(BeTemporally("==", at("16 09:00")))
+}
+
 // Behaviour 5 of the design: a week in which a clock is changed.
 func TestBehaviour5WeeksInWhichAClockIsChanged(t *testing.T) {
 	g := NewWithT(t)

@@ -7,7 +7,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/test/testutil/post"
@@ -59,6 +61,25 @@ var _ = Describe("Mail of a report", Ordered, func() {
 		DeferCleanup(up.Close)
 		Eventually(up.Got).Should(Equal(map[string]int{"ann@example.com": 1, "bob@example.com": 1}))
 		Eventually(f.read(ctx, "down")).Should(And(HaveField("Status.Mailed", "2/2"), sayOfMail(v1beta1.ReasonAllMailed)))
+		forget(ctx, r)
+	})
+
+	It("goes out though the summary beside the operator cannot be written", func(ctx SpecContext) {
+		server, err := post.Serve(ctx, post.Options{})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(server.Close)
+		name(ctx, "frozen", server.Secret)
+		r := f.report("frozen", mailedTo("frozen", "ann@example.com"), func(r *v1beta1.CostReport) { r.Spec.Suspend = true })
+		Expect(f.Client.Create(ctx, r)).To(Succeed())
+		summary := configMap("tideline-report-frozen", "summary.txt", "somebody froze it")
+		summary.Immutable = ptr.To(true)
+		Expect(controllerutil.SetControllerReference(r, summary, f.Client.Scheme())).To(Succeed())
+		Expect(f.Client.Create(ctx, summary)).To(Succeed())
+		patch := client.MergeFrom(r.DeepCopy())
+		r.Spec.Suspend = false
+		Expect(f.Client.Patch(ctx, r, patch)).To(Succeed())
+		Eventually(server.Got).Should(Equal(map[string]int{"ann@example.com": 1}))
+		Eventually(f.read(ctx, "frozen")).Should(And(HaveField("Status.Mailed", "1/1"), sayOfMail(v1beta1.ReasonAllMailed)))
 		forget(ctx, r)
 	})
 
