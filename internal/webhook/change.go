@@ -87,7 +87,7 @@ func changesMerge(before, merge *v1beta1.MergeJob) bool {
 	judged := func(s *v1beta1.MergeJobSpec) v1beta1.MergeJobSpec {
 		return v1beta1.MergeJobSpec{
 			Tier: s.Tier, Owner: s.Owner, Submitter: s.Submitter, Pool: s.Pool, Schedule: s.Schedule, Store: s.Store,
-			MaxReplicas: s.MaxReplicas, Template: s.Template,
+			MinReplicas: s.MinReplicas, MaxReplicas: s.MaxReplicas, Template: s.Template,
 		}
 	}
 	return !equality.Semantic.DeepEqual(judged(&before.Spec), judged(&merge.Spec))
