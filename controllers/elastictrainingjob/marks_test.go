@@ -80,6 +80,25 @@ func TestLabelsArePutBackOnThePodsThatWereSeenAndToldOnce(t *testing.T) {
 	g.Expect(r.memory.putBackOn(another)).To(BeZero(), "a job of the same name begins anew")
 }
 
+// Whoever may create pods may say of them that a job of that name controls them which never was.
+func TestDeparturesOfOthersAreForgotten(t *testing.T) {
+	g := NewWithT(t)
+	m := newMemory()
+	job := jobNamed("ctr")
+	job.UID = "job"
+	key := client.ObjectKeyFromObject(job)
+	gone := func(owner, pod types.UID) {
+		m.noteGone(key, owner, pod, podstate.Worker{UID: pod, Phase: corev1.PodFailed})
+	}
+	gone(job.UID, "recorded")
+	gone(job.UID, "since")
+	gone("forged", "x")
+	m.settle(job, []podstate.Departure{{UID: "recorded"}})
+	left := m.jobs[key].departures
+	g.Expect(left).To(HaveLen(1))
+	g.Expect(left[0].UID).To(Equal(types.UID("since")))
+}
+
 // The label of a pod that is a member was changed, and the pod deleted before that was put back.
 func TestAPodIsRememberedAsOfItsAttemptWhateverItsLabelSays(t *testing.T) {
 	g := NewWithT(t)

@@ -100,18 +100,19 @@ func (m *memory) unsettled(job *v1beta1.ElasticTrainingJob, listed map[types.UID
 	return departures, true
 }
 
-// settle drops departures that the written status has recorded.
-func (m *memory) settle(job types.NamespacedName, known []podstate.Departure) {
+// settle drops departures that the written status has recorded, and those of pods that say of themselves that another job of that
+// name controls them: it is gone, or never was, because a pod of a later one comes after this reconcile.
+func (m *memory) settle(job *v1beta1.ElasticTrainingJob, known []podstate.Departure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	settled := map[types.UID]bool{}
 	for _, d := range known {
 		settled[d.UID] = true
 	}
-	r := m.entryOf(job)
+	r := m.entryOf(client.ObjectKeyFromObject(job))
 	kept := r.departures[:0]
 	for _, d := range r.departures {
-		if !settled[d.UID] {
+		if d.owner == job.UID && !settled[d.UID] {
 			kept = append(kept, d)
 		}
 	}

@@ -90,7 +90,7 @@ func (r *Reconciler) writeWhenDue(
 
 // settle forgets what was observed once and the status has now. resized says that the job changed its size with it.
 func (r *Reconciler) settle(o jobstate.Observed, resized bool, now time.Time) {
-	r.memory.settle(client.ObjectKeyFromObject(o.Job), o.Departures)
+	r.memory.settle(o.Job, o.Departures)
 	if fresh := r.outages.noteWrite(o.Job, o.Measurements, resized, now); fresh {
 		r.metrics.addOutage(o.Job, o.MeasuredOutage)
 	}

@@ -72,6 +72,8 @@ type followed struct {
 	// pod is the worker 0 that is followed; stop ends that.
 	pod  types.UID
 	stop context.CancelFunc
+	// crowded is true while it is not followed because as many logs of its namespace are as may be.
+	crowded bool
 	// workers tells the set of ready workers from another.
 	workers uint64
 	meter   progress.Meter
@@ -186,7 +188,7 @@ func (t *trainings) leave(f *followed) {
 			delete(t.logs, f.job.Namespace)
 		}
 	}
-	f.pod, f.stop = "", nil
+	f.pod, f.stop, f.crowded = "", nil, false
 }
 
 // begin follows worker 0.
@@ -198,7 +200,8 @@ func (t *trainings) begin(
 		return
 	}
 	if t.logs[key.Namespace] >= mostLogs {
-		go t.ignore(t.live, f, errCrowded) // once this observation has let go of the lock; a later one tries again
+		f.crowded = true
+		go t.ignore(t.live, f, errCrowded) // once this observation has let go of the lock
 		return
 	}
 	t.logs[key.Namespace]++

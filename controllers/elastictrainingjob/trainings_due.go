@@ -44,7 +44,8 @@ func (t *trainings) wakeDue(ctx context.Context) error {
 	}
 }
 
-// listDue lists the jobs to wake now: all that begin or cease to hang, and of those whose figures changed the most outdated.
+// listDue lists the jobs to wake now: all that begin or cease to hang, those that may be followed at last, and of those whose
+// figures changed the most outdated.
 func (t *trainings) listDue() []*v1beta1.ElasticTrainingJob {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,6 +58,8 @@ func (t *trainings) listDue() []*v1beta1.ElasticTrainingJob {
 		}
 		figures, known := f.meter.ReadFigures(f.factor, now)
 		switch {
+		case f.crowded && t.logs[f.job.Namespace] < mostLogs && now.Sub(f.woken) >= wakeEvery:
+			due = append(due, f.wake(now))
 		case !known || f.pod == "":
 		case f.stalled != (figures.Stall != nil):
 			due = append(due, f.wake(now))

@@ -296,9 +296,12 @@ func TestOneNamespaceHasABoundedNumberOfLogs(t *testing.T) {
 	s.look("a")
 	g.Eventually(s.told).Should(HaveExactElements(ContainSubstring("not followed, because 500 logs of the namespace are")))
 	g.Expect(s.server.requests()).To(BeEmpty())
+	g.Expect(s.listDue()).To(BeEmpty())
 	s.trainings.mu.Lock()
 	s.logs[s.job.Namespace]--
 	s.trainings.mu.Unlock()
+	g.Expect(s.listDue()).To(HaveLen(1), "it is woken once another has ended")
+	g.Expect(s.listDue()).To(BeEmpty(), "once a minute")
 	s.look("a")
 	g.Eventually(s.server.opened).Should(Receive(), "it has the place of another")
 	s.job.Spec.Progress = nil

@@ -155,11 +155,14 @@ func restartBackoff(s *jobstate.State) time.Duration {
 	return f.Time.Add(losses.BackoffAfter(int32(len(s.Status.RestartTimes)))).Sub(s.Now)
 }
 
-// shortenWaits notes back-offs anew that were noted by a clock which has been put back since. Otherwise they would last until it
-// is as late again.
+// shortenWaits notes back-offs and the request for a checkpoint anew that were noted by a clock which has been put back since.
+// Otherwise they would last until it is as late again.
 func (p *planner) shortenWaits() {
 	if restartBackoff(p.State) > losses.LongestBackoff {
 		p.Status.LastFailure.Time = p.StatusTime()
+	}
+	if c := p.Status.Checkpoint; c != nil && c.RequestTime.Sub(p.Now) > p.CheckpointGrace() {
+		c.Number, c.RequestTime = requestNumber(c), p.StatusTime()
 	}
 	latest := metav1.NewTime(p.StatusTime().Add(losses.LongestBackoff))
 	for i := range p.Status.Retries {

@@ -140,9 +140,11 @@ func (s *saver) lastArrival() (last time.Time) {
 // status first: an operator that restarts in between then repeats the same number instead of asking again.
 func (s *saver) tellCheckpoint() {
 	s.watchDepartures()
-	restart, last := s.Growth().RestartLeft(), s.lastArrival()
+	restart, last, c := s.Growth().RestartLeft(), s.lastArrival(), s.Status.Checkpoint
 	switch {
 	case s.departing:
+	case last.IsZero() && s.canSave() && s.Growth().StepLeft() > 0 && c != nil && c.For == forGrowth:
+		s.requeueAfter(s.Growth().StepLeft()) // More of the step may still get nodes, and shares the checkpoint.
 	case last.IsZero() || !s.canSave():
 		s.Status.Checkpoint = nil
 	case restart > 0:

@@ -166,6 +166,19 @@ func (m *planned) asksAnew() bool {
 		is.Number > m.o.Workers[i].CheckpointRequested && is.Number > m.o.Workers[i].CheckpointDone
 }
 
+// The clock that a request was made by was an hour ahead, and is right now.
+func TestARequestOfAnotherClockHoldsNoDepartureBack(t *testing.T) {
+	g := NewWithT(t)
+	w := savingWorld(t).scale(4).settle()
+	asked := w.worker(0).CheckpointRequested
+	g.Expect(w.indices()).To(HaveLen(8))
+	w.o.Job.Status.Checkpoint.RequestTime = metav1.NewTime(w.now.Add(time.Hour))
+	w.settle()
+	g.Expect(w.worker(0).CheckpointRequested).To(Equal(asked), "it is the same request")
+	w.pass(grace + time.Second).settle()
+	g.Expect(w.indices()).To(HaveLen(4))
+}
+
 func TestRequestsWithinASecondHaveNumbersOfTheirOwn(t *testing.T) {
 	g := NewWithT(t)
 	w := savingWorld(t).scale(6).atOnce()
@@ -312,10 +325,20 @@ func TestACheckpointIsSavedBeforeSurplusJoins(t *testing.T) {
 	g.Expect(first).To(Equal(w.now.Unix() + 1))
 	w.pass(2 * time.Second).placed(4).atOnce()
 	g.Expect(w.worker(0).CheckpointRequested).To(Equal(first), "one checkpoint serves a step")
-	w.done().run(2, 3, 4).atOnce().settle()
+	w.done().run(2, 3, 4).pass(5 * time.Second).atOnce().settle()
 	g.Expect(w.status().Checkpoint).To(BeNil())
 	g.Expect(w.indices()).To(HaveLen(5))
 	g.Expect(w.status().Restarts).To(BeZero())
+}
+
+func TestWorkersOfAStepThatStartOneAfterAnotherShareACheckpoint(t *testing.T) {
+	g := NewWithT(t)
+	w := growingSaver(t, 2)
+	w.step().placed(2).atOnce()
+	first := w.worker(0).CheckpointRequested
+	w.pass(time.Second).done().run(2).atOnce()
+	w.pass(time.Second).placed(3).atOnce()
+	g.Expect(w.worker(0).CheckpointRequested).To(Equal(first))
 }
 
 func TestAStepHasItsOwnCheckpointWhereAnEarlierOneHasNotStarted(t *testing.T) {

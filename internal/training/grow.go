@@ -1,10 +1,15 @@
 package training
 
 import (
+	"time"
+
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/growth"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
+
+// weighAgain is how often a change of size is weighed again that did not pay.
+const weighAgain = 10 * time.Minute
 
 // grower is a planner while it changes how much surplus the job has.
 type grower struct{ *planner }
@@ -93,6 +98,7 @@ func (g *grower) growInStep() {
 	if g.Growth().MustPay() && have.waiting == 0 {
 		g.step = g.stepOf(missing)
 		if !g.step.Pays() {
+			g.requeueAfter(weighAgain) // How surplus fares in the queue is learnt anew, and wakes no job.
 			return
 		}
 		if left := g.step.TimeLeft(); left > 0 {

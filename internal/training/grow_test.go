@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
@@ -73,9 +74,21 @@ func TestGrowthThatDoesNotPayWaits(t *testing.T) {
 	g.Expect(condition(w, v1beta1.ConditionFullSize)).To(Equal("False/" + v1beta1.ReasonDoesNotPay))
 	g.Expect(w.status().Message).To(Equal("2 of 8 workers ready. 2 workers more fit, but would gain 120 and cost 120 GPU-seconds, " +
 		"so the job waits: surplus stays 2m0s in queue default, and a change of size keeps 2 workers from progress for 1m0s."))
+	g.Expect(w.last.RequeueAfter).To(Equal(weighAgain), "nothing else tells it that surplus has fared better since")
 	w.o.Verdict.SurplusLimit = 4
 	w.step()
 	g.Expect(w.last.CreateWorkers).To(Equal([]int32{2, 3, 4, 5}), "4 workers gain twice as much in the same time")
+}
+
+// A clock that was far ahead noted when the job began to run.
+func TestARestartOfAnotherClockMakesNoGrowthFree(t *testing.T) {
+	g := NewWithT(t)
+	w := growing(t, v1beta1.GrowthOnlyIfPays, 2)
+	w.o.Stay = growth.Stay{Held: 11 * time.Hour, Left: 359}
+	ahead := metav1.NewTime(w.now.Add(time.Hour))
+	w.o.Job.Status.RunningSince = &ahead
+	w.settle()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "growth does not pay")
 }
 
 func TestLaterGrowthWaitsUntilAsMuchWasMissedAsItCosts(t *testing.T) {

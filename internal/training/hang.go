@@ -1,6 +1,8 @@
 package training
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
@@ -35,9 +37,17 @@ func placeStraggler(s *jobstate.State) {
 	}
 }
 
+// joinTime is for how long after surplus got a node a hang is told and not acted on. All workers meet again when the surplus joins,
+// which may be minutes after it counts as ready: until then the others train on.
+const joinTime = 5 * time.Minute
+
 // judgeHang restarts or fails a training that takes no steps, if the job wants that.
 func (p *follower) judgeHang() {
-	if !hangs(p.State) || len(p.books.Counted) > 0 {
+	if !hangs(p.State) || len(p.books.Counted) > 0 || p.Spec.Progress.Stall.Policy == v1beta1.StallTell {
+		return
+	}
+	if left := joinTime - p.Now.Sub(p.lastJoin()); left > 0 {
+		p.requeueAfter(left)
 		return
 	}
 	what := describe.HangWords(p.State)
@@ -60,13 +70,24 @@ func (p *follower) tellHang() {
 		return
 	}
 	// An operator that has just started has heard nothing yet, or only of the step that was the last.
-	was := meta.FindStatusCondition(p.Job.Status.Conditions, v1beta1.ConditionStalled)
-	if was == nil || was.Reason != v1beta1.ReasonNoSteps || p.Spec.Progress == nil || !p.CoreRuns() || p.Status.Training == nil {
+	written := &p.Job.Status // The planned status may have the new step already.
+	was := meta.FindStatusCondition(written.Conditions, v1beta1.ConditionStalled)
+	if was == nil || was.Reason != v1beta1.ReasonNoSteps || p.Spec.Progress == nil || !p.CoreRuns() || written.Training == nil {
 		return
 	}
-	if p.Trained == nil || !p.Trained.Fresh && p.Trained.Step == p.Status.Training.Step {
+	if p.Trained == nil || !p.Trained.Fresh && p.Trained.Step == written.Training.Step {
 		p.obstacle = &jobstate.Obstacle{Reason: was.Reason, Message: was.Message, Stalled: true}
 	}
+}
+
+// lastJoin is when a surplus worker that runs last got its node; zero without any. A time to come is another clock's.
+func (p *follower) lastJoin() (last time.Time) {
+	for w := range p.AttemptWorkers() {
+		if p.IsSurplus(w.Index) && w.IsRunning() && w.BoundTime.After(last) && !w.BoundTime.After(p.Now) {
+			last = w.BoundTime.Time
+		}
+	}
+	return last
 }
 
 // hangs is true for a training that takes no steps although its core runs.

@@ -79,6 +79,39 @@ func TestAHangIsToldUntilTheNextStep(t *testing.T) {
 	g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
 }
 
+// The step that ends a hang changes words of the figures more often than not: the long step is a slower pace.
+func TestAHangEndsWithAStepThatChangesWhatIsShown(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 2).trains().reports(v1beta1.StallTell, 420).settle().hang().settle()
+	g.Expect(w.stalled()).To(HavePrefix("NoSteps"))
+	w.reports(v1beta1.StallTell, 440).o.Trained.StepTime = 3 * time.Second
+	w.settle()
+	g.Expect(w.stalled()).To(BeEmpty())
+	g.Expect(w.status().Training).To(HaveValue(HaveField("Progress", "44%")))
+}
+
+// Surplus that joins keeps all from steps, minutes after it got its node perhaps. That is no hang to act on.
+func TestAHangIsOnlyToldWhileSurplusJoins(t *testing.T) {
+	for _, policy := range []v1beta1.StallPolicy{v1beta1.StallRestart, v1beta1.StallFail} {
+		t.Run(string(policy), func(t *testing.T) {
+			g := NewWithT(t)
+			w := growing(t, v1beta1.GrowthOnlyIfFits, 2).reports(policy, 420)
+			w.settle().run().settle().pass(time.Minute).hang().settle()
+			attempt := w.status().Attempt.Number
+			g.Expect(w.indices()).To(HaveLen(4))
+			g.Expect(w.stalled()).To(HavePrefix("NoSteps"), "it is told")
+			g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
+			g.Expect(w.last.RequeueAfter).To(BeNumerically("<=", joinTime))
+			w.pass(joinTime).step().step()
+			if policy == v1beta1.StallFail {
+				g.Expect(w.settle().status().Phase).To(Equal(v1beta1.PhaseFailed))
+			} else {
+				g.Expect(w.status().Attempt.Number).To(Equal(attempt+1), "it hangs for longer than that takes")
+			}
+		})
+	}
+}
+
 func TestAHangNamesWorkersOnDoubtedNodes(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2).trains().reports(v1beta1.StallTell, 420).settle()

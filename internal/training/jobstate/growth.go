@@ -115,10 +115,11 @@ func (g Growth) RestartLeft() time.Duration {
 	if e := g.Status.Elasticity; e != nil && e.LastRestartTime != nil && e.LastRestartTime.After(last) {
 		last = e.LastRestartTime.Time
 	}
-	if last.IsZero() {
-		return 0
+	left := last.Add(RestartTime).Sub(g.Now)
+	if last.IsZero() || left > 2*RestartTime {
+		return 0 // It never restarted, or a clock that is far ahead noted it.
 	}
-	return min(last.Add(RestartTime).Sub(g.Now), RestartTime)
+	return min(left, RestartTime)
 }
 
 // NoteRestart writes into the planned status that all workers restart now, for another reason than growth.
