@@ -221,6 +221,9 @@ func (r *run) live(ctx context.Context) (figures, error) {
 		if err := r.restart(ctx, &f); err != nil {
 			return f, err
 		}
+		// Their deletion takes as long again.
+		_, _ = fmt.Fprintf(os.Stderr, "%d jobs, which are deleted now: %s; at rest %.2f %% of a processor\n",
+			f.jobs, f, 100*f.idle.Seconds()/f.rested.Seconds())
 	}
 	return f, r.remove(ctx, &f)
 }
