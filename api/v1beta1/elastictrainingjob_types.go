@@ -53,8 +53,8 @@ type ElasticTrainingJobSpec struct {
 
 	// Template is the worker pod. Its container named "trainer", else its first, is the training container: it alone gets the
 	// torchrun variables (PET_*). What Tideline decides is refused here: schedulerName, priorityClassName, priority,
-	// preemptionPolicy, nodeName, schedulingGates, hostname, subdomain, a restartPolicy other than OnFailure, and, unless
-	// framework.type is Custom, the variables RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and those PET_ ones that carry the
+	// preemptionPolicy, nodeName, schedulingGates, hostname, subdomain, a restartPolicy other than OnFailure, and, with
+	// framework.type Torchrun, the variables RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and those PET_ ones that carry the
 	// rendezvous. A terminationGracePeriodSeconds of more than limits.maxGraceSeconds of the operator's configuration, which is
 	// 600 unless it says otherwise, is refused too, and so is a container without an image. A sidecar must stand among the init
 	// containers with restartPolicy Always: one among the containers that never exits keeps worker 0 from succeeding. It may change

@@ -22,7 +22,8 @@ type ResourceQuotaProfileStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
-	// Conditions of the profile: Ready, Reconciling, Stalled, NamespaceConflict, Overcommitted, BudgetExceeded.
+	// Conditions of the profile: Ready, Reconciling and Stalled always; NamespaceConflict, Overcommitted, BudgetExceeded,
+	// LedgerVolatile, OtherWorkloadsRefused, AcceleratorsIdle and IdleNotebooksStopped where there is something to say.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -10,6 +10,10 @@ class TidelineCallback(Callback):
         total = trainer.estimated_stepping_batches
         self.progress = Progress(total=int(total) if total != float("inf") else 0)
         self.progress.start(trainer.global_step)
+        self.saving = None
+
+    def on_train_batch_start(self, trainer, module, batch, batch_index):
+        self.saved()
 
     def on_train_batch_end(self, trainer, module, outputs, batch, batch_index):
         self.progress.step(trainer.global_step)
@@ -23,8 +27,15 @@ class TidelineCallback(Callback):
             self.progress.say(trainer.global_step)
 
     def on_save_checkpoint(self, trainer, module, checkpoint):
-        # Called before the file is written. The next line without a phase says that it is over.
+        # Called before the file is written, which is there once training goes on.
         self.progress.say(trainer.global_step, phase="checkpoint")
+        self.saving = trainer.global_step
+
+    def saved(self):
+        if self.saving is not None:
+            self.progress.saved(self.saving)
+            self.saving = None
 
     def on_train_end(self, trainer, module):
+        self.saved()
         self.progress.end(trainer.global_step)

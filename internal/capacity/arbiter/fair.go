@@ -83,18 +83,19 @@ func (c *collector) collectFairClaims() {
 	}
 }
 
-// fairOrder has those come first that were judged longest ago, so that claims which nobody can serve keep no others from being
-// judged, and notes what is known of all.
-func (c *collector) fairOrder(asked, judged map[types.UID]time.Time) {
-	for _, p := range c.in.claims {
-		if since, is := asked[p.pod.UID]; is {
-			c.asked[p.pod.UID] = since
-		}
-		if at, is := judged[p.pod.UID]; is {
-			c.judgedFair[p.pod.UID] = at
+// copyTimes copies what is known of pods.
+func copyTimes(of []*knownPod, from, to map[types.UID]time.Time) {
+	for _, p := range of {
+		if at, is := from[p.pod.UID]; is {
+			to[p.pod.UID] = at
 		}
 	}
-	slices.SortFunc(c.in.claims, func(a, b *knownPod) int {
+}
+
+// sortByTurns has pods come first that were judged longest ago, so that claims which cannot be served keep no others from being
+// judged.
+func sortByTurns(pods []*knownPod, judged map[types.UID]time.Time) {
+	slices.SortFunc(pods, func(a, b *knownPod) int {
 		return cmp.Or(judged[a.pod.UID].Compare(judged[b.pod.UID]),
 			cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 	})
@@ -108,7 +109,9 @@ func (c *collector) fairClaims(
 	open := map[types.NamespacedName]*capacity.Gang{} // by job: the claim that lacks workers
 	claimed := map[types.NamespacedName]int32{}       // by job: the workers of its claims
 	beyond := map[types.NamespacedName]bool{}         // by job: its queue has its share
-	c.fairOrder(asked, judged)
+	copyTimes(c.in.claims, asked, c.asked)
+	copyTimes(c.in.claims, judged, c.judgedFair)
+	sortByTurns(c.in.claims, judged)
 	for i, p := range c.in.claims {
 		key, index, _ := c.workerOf(p)
 		group := c.groups[p.group]
