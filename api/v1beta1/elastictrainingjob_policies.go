@@ -148,8 +148,8 @@ type WorkerTarget struct {
 // loss both matches a rule that ends the job and exceeds the budget, the rule decides.
 type FailurePolicy struct {
 	// Rules are tried in their order; the first that matches decides. If no rule matches, the worker is replaced, as torchrun
-	// expects. Unless framework.type is Torchrun, two rules follow yours: the job restarts on PodFailed, PodEvicted and NodeLost, also when
-	// the training container restarts in place, and completes on TaskCompleted of worker 0.
+	// expects. Unless framework.type is Torchrun, two rules follow yours: the job restarts on PodFailed, PodEvicted and NodeLost,
+	// also when the training container restarts in place, and completes on TaskCompleted of worker 0.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32

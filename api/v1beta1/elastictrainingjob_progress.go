@@ -11,8 +11,9 @@ type JobProgress struct {
 
 // Stall says when a training that takes no steps counts as stalled, and what is done then.
 type Stall struct {
-	// Factor is how many times the usual time of a step may pass until one counts as missing: a hang is told when no line came for the
-	// usual time between two, Factor - 1 usual steps, and half a minute. The first step, announced evaluations and checkpoints, and the time after workers came or went do not count.
+	// Factor is how many times the usual time of a step may pass until one counts as missing: a hang is told when no line came for
+	// the usual time between two, Factor - 1 usual steps, and half a minute. The first step, announced evaluations and checkpoints,
+	// and the time after workers came or went do not count.
 	// Default 3, range 2 to 1000.
 	// +optional
 	// +kubebuilder:default=3

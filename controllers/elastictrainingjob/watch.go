@@ -87,7 +87,8 @@ func changedBeforeStart() handler.EventHandler {
 			if !isJob || !isRanked || job.Status.ObservedGeneration == job.Generation && job.DeletionTimestamp == nil {
 				return
 			}
-			ranked.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(0)}, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
+			key := client.ObjectKeyFromObject(job)
+			ranked.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(0)}, reconcile.Request{NamespacedName: key})
 		},
 	}
 }

@@ -55,8 +55,8 @@ import (
 // are in no default role: component notebook-culling grants them.
 
 const (
-	// gathering is how long changes of pods and jobs are collected at least. They are many, and change only figures. A reconcile reads
-	// all PodGroups, so they are collected for restPerWork times as long as the last one took, and for longestRest at most: a
+	// gathering is how long changes of pods and jobs are collected at least. They are many, and change only figures. A reconcile
+	// reads all PodGroups, so they are collected for restPerWork times as long as the last one took, and for longestRest at most: a
 	// twentieth of a processor goes into it, however many there are.
 	gathering, longestRest = time.Second, 30 * time.Second
 	restPerWork            = 19

@@ -25,8 +25,8 @@ import (
 // between the two. So however many merges of a user there are, in however many pools, they stay below a cap together with his
 // trainings.
 
-// turnPatience is how long the line waits for an answer. The arbiter decides each second, or each five to six where there are very
-// many jobs.
+// turnPatience is how long the line waits for an answer. The arbiter decides each second, or each five to six where there are
+// very many jobs.
 const turnPatience = 10 * time.Second
 
 // turn is the answer to a merge that asks for its turn.

@@ -37,8 +37,8 @@ func placeStraggler(s *jobstate.State) {
 	}
 }
 
-// joinTime is for how long after surplus got a node a hang is told and not acted on. All workers meet again when the surplus joins,
-// which may be minutes after it counts as ready: until then the others train on.
+// joinTime is for how long after surplus got a node a hang is told and not acted on. All workers meet again when the surplus
+// joins, which may be minutes after it counts as ready: until then the others train on.
 const joinTime = 5 * time.Minute
 
 // judgeHang restarts or fails a training that takes no steps, if the job wants that.
