@@ -20,8 +20,8 @@ const (
 	// mostWoken is how many jobs are reconciled for that each time it is looked: ten a second. Each is a write of status, which is
 	// most of what 10,000 trainings that report cost.
 	mostWoken = 50
-	// assumedLeft is how long a training is taken to go on that does not say.
-	assumedLeft = time.Hour
+	// longTraining is how long one goes on that has a long time left, or does not say.
+	longTraining = time.Hour
 )
 
 // wakeDue wakes jobs that hang, and those whose figures changed, each once a minute at most, until the operator ends.
@@ -51,6 +51,7 @@ func (t *trainings) listDue() []*v1beta1.ElasticTrainingJob {
 	defer t.mu.Unlock()
 	var due []*v1beta1.ElasticTrainingJob
 	var changed []outdated
+	called := map[string]int{} // by namespace: how many are woken because a log may be followed
 	now := t.now()
 	for _, f := range t.jobs {
 		if now.Sub(f.recorded) >= recordEvery {
@@ -58,7 +59,8 @@ func (t *trainings) listDue() []*v1beta1.ElasticTrainingJob {
 		}
 		figures, known := f.meter.ReadFigures(f.factor, now)
 		switch {
-		case f.crowded && t.logs[f.job.Namespace] < mostLogs && now.Sub(f.woken) >= wakeEvery:
+		case f.crowded && t.logs[f.job.Namespace]+called[f.job.Namespace] < mostLogs && now.Sub(f.woken) >= wakeEvery:
+			called[f.job.Namespace]++
 			due = append(due, f.wake(now))
 		case !known || f.pod == "":
 		case f.stalled != (figures.Stall != nil):
@@ -85,13 +87,13 @@ type outdated struct {
 }
 
 // shareMissed is how long figures have not been shown, as a multiple of how long the training goes on: minutes are much of a
-// short one and little of a long one.
+// short one and little of a long one. Those of an hour or more count alike, so that they take turns.
 func shareMissed(since time.Duration, f progress.Figures) float64 {
-	left := f.TimeLeft()
-	if f.Total == 0 {
-		left = assumedLeft
+	left := longTraining
+	if f.Total > 0 {
+		left = min(max(f.TimeLeft(), wakeEvery), longTraining)
 	}
-	return float64(since) / float64(max(left, wakeEvery))
+	return float64(since) / float64(left)
 }
 
 // wake returns the job, and notes that it is woken.

@@ -300,7 +300,10 @@ func TestOneNamespaceHasABoundedNumberOfLogs(t *testing.T) {
 	s.trainings.mu.Lock()
 	s.logs[s.job.Namespace]--
 	s.trainings.mu.Unlock()
-	g.Expect(s.listDue()).To(HaveLen(1), "it is woken once another has ended")
+	s.jobs[types.NamespacedName{Name: "another"}] = &followed{job: nameOf(s.job), crowded: true}
+	g.Expect(s.listDue()).To(HaveLen(1), "one is woken once another has ended")
+	s.jobs[client.ObjectKeyFromObject(s.job)].woken = s.now()
+	delete(s.jobs, types.NamespacedName{Name: "another"})
 	g.Expect(s.listDue()).To(BeEmpty(), "once a minute")
 	s.look("a")
 	g.Eventually(s.server.opened).Should(Receive(), "it has the place of another")
@@ -383,6 +386,8 @@ func TestTenJobsASecondAreWokenForTheirFigures(t *testing.T) {
 	g.Expect(last).To(HaveLen(short+long), "each has its turn")
 	g.Expect(longest[true]).To(BeNumerically("<=", 90*time.Second), "a short one is shown as often as if it were alone")
 	g.Expect(longest[false]).To(BeNumerically("<=", 5*time.Minute), "and others in turn")
+	g.Expect(shareMissed(time.Minute, progress.Figures{Total: 1000, StepTime: 30 * 24 * time.Hour})).To(
+		Equal(shareMissed(time.Minute, progress.Figures{})), "however long they go on")
 }
 
 // TestGoodputOfJobAndQueue: GPU time of steps that a checkpoint has, also once the job is gone.

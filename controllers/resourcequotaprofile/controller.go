@@ -56,8 +56,8 @@ import (
 
 const (
 	// gathering is how long changes of pods and jobs are collected at least. They are many, and change only figures. A reconcile
-	// reads all PodGroups, so they are collected for restPerWork times as long as the last one took, and for longestRest at most: a
-	// twentieth of a processor goes into it, however many there are.
+	// reads all PodGroups, so they are collected for restPerWork times as long as the last one took, and for longestRest at most:
+	// what changes of them cost is a twentieth of a processor as long as one takes 1.5 s or less.
 	gathering, longestRest = time.Second, 30 * time.Second
 	restPerWork            = 19
 	// Back-off of failed reconciles.
@@ -152,7 +152,7 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 		Watches(&v1beta1.ElasticTrainingJob{}, wakeAfter(r.gather), onChangeOf(readTraining)).
 		Watches(&v1beta1.MergeJob{}, wakeAfter(r.gather), onChangeOf(readMerge)).
 		Watches(&corev1.PersistentVolumeClaim{}, wakeAfter(r.gather), onChangeOf(readDataClaim)).
-		WatchesRawSource(source.Channel(r.Arbiter.WokenProfiles(), wakeAfter(r.gather))).
+		WatchesRawSource(source.Channel(r.Arbiter.WokenProfiles(), wakeAfter(func() time.Duration { return gathering }))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -210,13 +210,13 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 
 // Reconcile brings all profiles to what their specs ask.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	began := time.Now() // By this machine's clock, which measures how long it works.
-	defer func() { r.took.Store(int64(time.Since(began))) }()
 	if seen, err := r.applier.Writes.HasSeenAll(ctx, all); err != nil {
 		return reconcile.Result{}, err
 	} else if !seen {
 		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
 	}
+	began := time.Now() // By this machine's clock, which measures how long it works.
+	defer func() { r.took.Store(int64(time.Since(began))) }()
 	observed, err := r.observe(ctx)
 	if err != nil {
 		return reconcile.Result{}, err

@@ -16,7 +16,7 @@ import (
 
 var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
-// However many PodGroups there are, they are read in a twentieth of a processor.
+// Where PodGroups are so many that reading them takes long, they are read more rarely.
 func TestManyChangesAreCollectedForLonger(t *testing.T) {
 	g, r := NewWithT(t), &Reconciler{}
 	g.Expect(r.gather()).To(Equal(time.Second))

@@ -118,11 +118,12 @@ func (p *planner) noteBlockedTurns(line []*merge) {
 	}
 }
 
-// endIdleAsks has merges of the line ask for their turn no longer that could not use it, because another one of the pool asks for
-// its place: trainings of their owner must not wait for them. They ask anew when the pool is free.
+// endIdleAsks has merges of the line ask for their turn no longer that got it and cannot use it, because another one of the pool
+// asks for its place: trainings of their owner must not wait for them. They ask anew when the pool is free. Those that wait at a
+// cap go on asking, because younger trainings of their owner must not overtake them there.
 func (p *planner) endIdleAsks(line []*merge) {
 	for _, t := range line {
-		if t.st.TurnTime == nil || t.seeksTurn {
+		if t.st.TurnTime == nil || t.seeksTurn || t.blockedTurn() != nil {
 			continue
 		}
 		if asked := p.now.Sub(t.st.TurnTime.Time); asked >= 0 && asked < turnPatience {

@@ -225,6 +225,19 @@ func TestAGrantThatCameWhileAnotherAskedIsAskedForAnew(t *testing.T) {
 	g.Expect(all[0].placed()).To(BeTrue())
 }
 
+func TestAMergeAtACapGoesOnAskingWhileAnotherAsksForItsPlace(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 8)
+	w.turns.trainings = []admission.Claimant{train(12)}
+	all := cappedLine(w, "12", "alice", "bob")
+	all[1].unplaceable = true
+	w.settle()
+	w.pass(2 * turnPatience)
+	g.Expect(all[1].status().Reason).To(Equal(v1beta1.ReasonAsking))
+	g.Expect(all[0].status().TurnTime).NotTo(BeNil(), "younger trainings of its owner must not overtake it")
+	g.Expect(all[0].status().Reason).To(Equal(v1beta1.ReasonQuotaExceeded))
+}
+
 func TestRandomMergesAndTrainingsOfUsersStayBelowTheirCaps(t *testing.T) {
 	for seed := range environ.Number(t, "TIDELINE_SEEDS", 6) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {

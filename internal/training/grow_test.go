@@ -89,6 +89,8 @@ func TestARestartOfAnotherClockMakesNoGrowthFree(t *testing.T) {
 	w.o.Job.Status.RunningSince = &ahead
 	w.settle()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "growth does not pay")
+	w.pass(59*time.Minute + 30*time.Second).settle()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "nor a minute before that time")
 }
 
 func TestLaterGrowthWaitsUntilAsMuchWasMissedAsItCosts(t *testing.T) {

@@ -37,8 +37,8 @@ func placeStraggler(s *jobstate.State) {
 	}
 }
 
-// joinTime is for how long after surplus got a node a hang is told and not acted on. All workers meet again when the surplus
-// joins, which may be minutes after it counts as ready: until then the others train on.
+// joinTime is for how long after surplus became ready a hang is told and not acted on. All workers meet again when the surplus
+// joins, which may be minutes later: until then the others train on.
 const joinTime = 5 * time.Minute
 
 // judgeHang restarts or fails a training that takes no steps, if the job wants that.
@@ -80,11 +80,11 @@ func (p *follower) tellHang() {
 	}
 }
 
-// lastJoin is when a surplus worker that runs last got its node; zero without any. A time to come is another clock's.
+// lastJoin is when a surplus worker last became ready; zero without any. A time to come is another clock's.
 func (p *follower) lastJoin() (last time.Time) {
 	for w := range p.AttemptWorkers() {
-		if p.IsSurplus(w.Index) && w.IsRunning() && w.BoundTime.After(last) && !w.BoundTime.After(p.Now) {
-			last = w.BoundTime.Time
+		if p.IsSurplus(w.Index) && w.Ready && w.ReadyTime.After(last) && !w.ReadyTime.After(p.Now) {
+			last = w.ReadyTime.Time
 		}
 	}
 	return last

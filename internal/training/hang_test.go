@@ -90,18 +90,18 @@ func TestAHangEndsWithAStepThatChangesWhatIsShown(t *testing.T) {
 	g.Expect(w.status().Training).To(HaveValue(HaveField("Progress", "44%")))
 }
 
-// Surplus that joins keeps all from steps, minutes after it got its node perhaps. That is no hang to act on.
+// Surplus that joins keeps all from steps, minutes after it became ready perhaps. That is no hang to act on.
 func TestAHangIsOnlyToldWhileSurplusJoins(t *testing.T) {
 	for _, policy := range []v1beta1.StallPolicy{v1beta1.StallRestart, v1beta1.StallFail} {
 		t.Run(string(policy), func(t *testing.T) {
 			g := NewWithT(t)
 			w := growing(t, v1beta1.GrowthOnlyIfFits, 2).reports(policy, 420)
-			w.settle().run().settle().pass(time.Minute).hang().settle()
+			w.settle().placed(2, 3).pass(2 * joinTime).run().settle().pass(time.Minute).hang().settle()
 			attempt := w.status().Attempt.Number
 			g.Expect(w.indices()).To(HaveLen(4))
 			g.Expect(w.stalled()).To(HavePrefix("NoSteps"), "it is told")
 			g.Expect(w.status().Phase).To(Equal(v1beta1.PhaseRunning))
-			g.Expect(w.last.RequeueAfter).To(BeNumerically("<=", joinTime))
+			g.Expect(w.last.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", joinTime)))
 			w.pass(joinTime).step().step()
 			if policy == v1beta1.StallFail {
 				g.Expect(w.settle().status().Phase).To(Equal(v1beta1.PhaseFailed))

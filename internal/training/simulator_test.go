@@ -253,6 +253,9 @@ func (w *simulator) run(indices ...int32) *simulator {
 	for i := range w.o.Workers {
 		p := &w.o.Workers[i]
 		if !p.HasEnded() && (len(indices) == 0 || slices.Contains(indices, p.Index)) {
+			if !p.Ready {
+				p.ReadyTime = metav1.NewTime(w.now)
+			}
 			p.Scheduled, p.Phase, p.Ready = true, corev1.PodRunning, true
 			if p.Node == "" {
 				p.Node = w.freeNode(p)

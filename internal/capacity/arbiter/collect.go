@@ -72,8 +72,8 @@ func (in *inputs) anybodyWaits() bool {
 		slices.ContainsFunc(in.growers, func(g capacity.Grower) bool { return g.Workers > 0 })
 }
 
-// showsFigures is true if a verdict may have figures that change as time passes: that of a job that has all it wants has none, so
-// jobs at rest cause no evaluation.
+// showsFigures is true if a verdict may have figures that change as time passes. That of a job that has all it wants has none, so
+// jobs at rest cause no evaluation outside of profiles with limits.
 func (in *inputs) showsFigures() bool {
 	return in.anybodyWaits() || len(in.turns)+len(in.mergeTurns) > 0
 }

@@ -16,17 +16,17 @@ import (
 const (
 	// fairAfter is how long surplus must wait before others leave for it. Free room may come first.
 	fairAfter = 10 * time.Second
-	// mostClaims is for how many claims one evaluation decides; it bounds what the decision costs. They take turns.
+	// mostClaims is for how many claims one evaluation decides; it bounds what the decision costs.
 	mostClaims = 64
 )
 
 // shareFairly has surplus of queues above their share leave for waiting surplus of queues below theirs. It returns after what
 // time that changes though nothing else does.
 func (c *collector) shareFairly(model *capacity.Model) (leave verdicts, again time.Duration) {
-	asked, judged := c.arbiter.asked, c.arbiter.judgedFair
-	c.asked, c.judgedFair = make(map[types.UID]time.Time, len(asked)), make(map[types.UID]time.Time, len(judged))
+	asked, lastJudged := c.arbiter.asked, c.arbiter.judgedFair
+	c.asked, c.judgedFair = make(map[types.UID]time.Time, len(asked)), make(map[types.UID]time.Time, len(lastJudged))
 	defer func() { c.arbiter.asked, c.arbiter.judgedFair = c.asked, c.judgedFair }()
-	claims, again := c.fairClaims(model, asked, judged)
+	claims, again := c.fairClaims(model, asked, lastJudged)
 	if len(claims) == 0 {
 		return nil, again
 	}
@@ -92,26 +92,41 @@ func copyTimes(of []*knownPod, from, to map[types.UID]time.Time) {
 	}
 }
 
-// sortByTurns has pods come first that were judged longest ago, so that claims which cannot be served keep no others from being
-// judged.
-func sortByTurns(pods []*knownPod, judged map[types.UID]time.Time) {
+// sortByLastJudged has pods come first for which others are asked to leave, because an order that is not repeated is withdrawn,
+// and then those that were judged longest ago: claims that cannot be served keep no others from being judged.
+func sortByLastJudged(pods []*knownPod, isAwaited func(*knownPod) bool, lastJudged map[types.UID]time.Time) {
+	rank := func(p *knownPod) int {
+		if isAwaited(p) {
+			return 0
+		}
+		return 1
+	}
 	slices.SortFunc(pods, func(a, b *knownPod) int {
-		return cmp.Or(judged[a.pod.UID].Compare(judged[b.pod.UID]),
-			cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
+		order := cmp.Compare(rank(a), rank(b))
+		if order == 0 && rank(a) > 0 {
+			order = lastJudged[a.pod.UID].Compare(lastJudged[b.pod.UID])
+		}
+		return cmp.Or(order, cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 	})
 }
 
 // fairClaims makes gangs of the surplus that waits: of each worker one, or of as many as complete a step of their job. asked is
-// since when others are asked to leave for them, and judged when they were last judged.
+// since when others are asked to leave for them, and lastJudged when that was last decided.
 func (c *collector) fairClaims(
-	model *capacity.Model, asked, judged map[types.UID]time.Time,
+	model *capacity.Model, asked, lastJudged map[types.UID]time.Time,
 ) (claims []*capacity.Gang, again time.Duration) {
 	open := map[types.NamespacedName]*capacity.Gang{} // by job: the claim that lacks workers
 	claimed := map[types.NamespacedName]int32{}       // by job: the workers of its claims
 	beyond := map[types.NamespacedName]bool{}         // by job: its queue has its share
 	copyTimes(c.in.claims, asked, c.asked)
-	copyTimes(c.in.claims, judged, c.judgedFair)
-	sortByTurns(c.in.claims, judged)
+	copyTimes(c.in.claims, lastJudged, c.judgedFair)
+	// Those who leave have their grace, and Volcano its time to place the worker.
+	longest := capacity.LongestLeave + c.arbiter.config.Claims.PlacementTimeout()
+	isAwaited := func(p *knownPod) bool {
+		since, is := asked[p.pod.UID]
+		return is && c.now.Sub(since) <= longest
+	}
+	sortByLastJudged(c.in.claims, isAwaited, lastJudged)
 	for i, p := range c.in.claims {
 		key, index, _ := c.workerOf(p)
 		group := c.groups[p.group]
@@ -119,10 +134,8 @@ func (c *collector) fairClaims(
 			again = kube.SoonerOf(again, left)
 			continue
 		}
-		// Those who leave have their grace, and Volcano its time to place the worker.
-		since, isAsked := asked[p.pod.UID]
-		if beyond[key] || isAsked && c.now.Sub(since) > capacity.LongestLeave+c.arbiter.config.Claims.PlacementTimeout() {
-			continue // Others left for this pod before, and it was not placed.
+		if _, isAsked := asked[p.pod.UID]; beyond[key] || isAsked && !isAwaited(p) {
+			continue // It has its share, or others left for this pod before and it was not placed.
 		}
 		job, claim := c.jobs[key], open[key]
 		if claim == nil {
@@ -145,7 +158,7 @@ func (c *collector) fairClaims(
 			c.judgedFair[uid] = c.now
 		}
 		if claims = append(claims, claim); len(claims) == mostClaims {
-			if i+1 < len(c.in.claims) && judged[c.in.claims[i+1].pod.UID].IsZero() {
+			if i+1 < len(c.in.claims) && lastJudged[c.in.claims[i+1].pod.UID].IsZero() {
 				again = kube.SoonerOf(again, interval)
 			}
 			break

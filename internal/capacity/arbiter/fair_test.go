@@ -144,6 +144,11 @@ func TestNoClaimsKeepOthersFromBeingJudged(t *testing.T) {
 				g.Expect(at).To(BeTemporally("<", now.Add(5*interval)))
 			}
 			g.Expect(a.VerdictFor(key("holder")).To).To(Equal(key("waiting")))
+			for i := range 3 {
+				_, err := a.evaluate(t.Context(), now.Add(10*interval+time.Duration(i)*interval))
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(a.VerdictFor(key("holder")).GiveUp).NotTo(BeEmpty(), "who was told to leave is told so until it has")
+			}
 		})
 	}
 }

@@ -33,6 +33,8 @@ type Worker struct {
 	// Avoids are nodes that a pod without a node excludes by name.
 	Avoids []string
 	Ready  bool
+	// ReadyTime is since when the pod is ready; zero for one that is not.
+	ReadyTime metav1.Time
 	// BoundTime is when the pod was given its node; zero for one without.
 	BoundTime metav1.Time
 	// Gates are the scheduling gates that keep every scheduler from placing the pod.
@@ -130,7 +132,7 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 		w.Conditions = append(w.Conditions, string(c.Type))
 		switch c.Type { //nolint:exhaustive // of all conditions of pods, these two matter
 		case corev1.PodReady:
-			w.Ready = true
+			w.Ready, w.ReadyTime = true, c.LastTransitionTime
 		case corev1.DisruptionTarget:
 			w.Disruption = cmp.Or(c.Reason, string(corev1.DisruptionTarget))
 		}

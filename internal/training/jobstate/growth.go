@@ -30,6 +30,9 @@ func (s *State) Growth() Growth { return Growth{s} }
 // waits for the last (the default of lastCallTimeoutSeconds).
 const RestartTime = 30 * time.Second
 
+// restartSkew is how far the clock may be ahead that noted a restart.
+const restartSkew = 5 * time.Second
+
 // StepTime is how long a step takes: Volcano binds a hundred pods a second or more, in cycles of a second.
 func (g Growth) StepTime() time.Duration {
 	return 4*time.Second + time.Duration((g.Maximum-g.Minimum)/20)*time.Second
@@ -116,8 +119,8 @@ func (g Growth) RestartLeft() time.Duration {
 		last = e.LastRestartTime.Time
 	}
 	left := last.Add(RestartTime).Sub(g.Now)
-	if last.IsZero() || left > 2*RestartTime {
-		return 0 // It never restarted, or a clock that is far ahead noted it.
+	if last.IsZero() || left > RestartTime+restartSkew {
+		return 0 // It never restarted, or a clock that is ahead noted it.
 	}
 	return min(left, RestartTime)
 }
