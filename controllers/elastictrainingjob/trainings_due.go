@@ -17,8 +17,8 @@ const (
 	lookEvery = 5 * time.Second
 	// wakeEvery is how often a job is reconciled at most because its figures changed.
 	wakeEvery = time.Minute
-	// mostWoken is how many jobs are reconciled for that each time it is looked: ten a second. Each is a write of status, which is
-	// most of what 10,000 trainings that report cost.
+	// mostWoken is how many jobs are reconciled for that each time it is looked: ten a second. Each writes a status, and
+	// 10,000 trainings that report would have 35 written.
 	mostWoken = 50
 	// longTraining is how long one goes on that has a long time left, or does not say.
 	longTraining = time.Hour

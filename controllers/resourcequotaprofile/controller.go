@@ -30,6 +30,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/platform/claimcache"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/dutycycle"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
@@ -55,14 +56,15 @@ import (
 // are in no default role: component notebook-culling grants them.
 
 const (
-	// gathering is how long changes of pods and jobs are collected at least. They are many, and change only figures. A reconcile
-	// reads all PodGroups, so they are collected for restPerWork times as long as the last one took, and for longestRest at most:
-	// what changes of them cost is a twentieth of a processor as long as one takes 1.5 s or less.
-	gathering, longestRest = time.Second, 30 * time.Second
-	restPerWork            = 19
+	// gathering is how long changes of pods and jobs are collected at least. They are many, and change only figures.
+	gathering = time.Second
 	// Back-off of failed reconciles.
 	firstRetry, lastRetry = 100 * time.Millisecond, time.Minute
 )
+
+// rest is for how long changes are collected where a reconcile takes long, because it reads all PodGroups. They cost a twentieth
+// of a processor as long as one takes 1.5 s or less.
+var rest = dutycycle.Rest{Times: 19, Most: 30 * time.Second}
 
 // all is the one key of the reconciler: the shares of profiles depend on one another.
 var all = types.NamespacedName{Name: "profiles"}
@@ -163,7 +165,7 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 
 // gather is how long changes are collected.
 func (r *Reconciler) gather() time.Duration {
-	return max(gathering, min(restPerWork*time.Duration(r.took.Load()), longestRest))
+	return max(gathering, rest.After(time.Duration(r.took.Load())))
 }
 
 func atOnce() time.Duration { return 0 }

@@ -119,7 +119,8 @@ func (qs *quotas) deallocate(queue string, held Amounts) {
 	qs.queues[queue] = q
 }
 
-// UnderShare is true if the gang's queue has a share of what the gang asks for, and stays within it with the gang.
+// UnderShare is true if the gang's queue has a share of what the gang asks for, and would hold no more than that share with the
+// gang.
 func (qs *quotas) UnderShare(g *Gang) bool {
 	q, some := qs.queues[g.Queue], false
 	for name, amount := range g.requestsOf(g.Workers) {

@@ -205,13 +205,19 @@ func TestTheLineWaitsSecondsForTheAnswerOfACap(t *testing.T) {
 	g.Expect(all[0].placed()).To(BeTrue())
 }
 
-func TestAGrantThatCameWhileAnotherAskedIsAskedForAnew(t *testing.T) {
-	g := NewWithT(t)
-	w := newSimulator(t, 8)
+// passedLine is a pool in which alice's merge waits at a cap, and bob's has passed it and asks for a place that there is not.
+func passedLine(w *simulator) []*merger {
 	w.turns.trainings = []admission.Claimant{train(12)}
 	all := cappedLine(w, "12", "alice", "bob")
 	all[1].unplaceable = true
 	w.settle()
+	return all
+}
+
+func TestAGrantThatCameWhileAnotherAskedIsAskedForAnew(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 8)
+	all := passedLine(w)
 	g.Expect(all[1].status().Reason).To(Equal(v1beta1.ReasonAsking), "it passed alice's")
 	w.turns.trainings = nil
 	w.settle() // Now alice's has a grant, which it cannot use.
@@ -228,10 +234,7 @@ func TestAGrantThatCameWhileAnotherAskedIsAskedForAnew(t *testing.T) {
 func TestAMergeAtACapGoesOnAskingWhileAnotherAsksForItsPlace(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 8)
-	w.turns.trainings = []admission.Claimant{train(12)}
-	all := cappedLine(w, "12", "alice", "bob")
-	all[1].unplaceable = true
-	w.settle()
+	all := passedLine(w)
 	w.pass(2 * turnPatience)
 	g.Expect(all[1].status().Reason).To(Equal(v1beta1.ReasonAsking))
 	g.Expect(all[0].status().TurnTime).NotTo(BeNil(), "younger trainings of its owner must not overtake it")

@@ -1,25 +1,22 @@
 package arbiter
 
-import "time"
+import (
+	"time"
+
+	"github.com/tideline-io/tideline/internal/platform/dutycycle"
+)
 
 // An evaluation of 10,000 jobs takes a third of a second of CPU, and any event asks for one. The arbiter rests after each for a
-// multiple of what it took, so that evaluations take no more of a processor however many jobs there are, and a job costs no more
-// where there are more. Small clusters never notice: an evaluation of a few milliseconds leaves less rest than the least time
-// between two.
+// multiple of the time that it took. So evaluations take the same part of a processor however many jobs there are. Small clusters
+// never notice: an evaluation of a few milliseconds leaves less rest than the least time between two.
 //
 // Whoever waits for an answer has it after a rest of 9 times the work: a tenth of a processor. Where only jobs ask that may grow,
 // the rest is 49 times the work: they lose little, because they grow a minute later and keep their size for minutes then. A job
 // that begins to run counts among those that wait: it grows before its workers have done anything that a restart would lose.
 var (
-	restOfAnswers = resting{times: 9, most: 5 * time.Second}
-	restOfGrowth  = resting{times: 49, most: time.Minute}
+	restOfAnswers = dutycycle.Rest{Times: 9, Most: 5 * time.Second}
+	restOfGrowth  = dutycycle.Rest{Times: 49, Most: time.Minute}
 )
-
-// resting is for how many times as long as it worked the arbiter rests, and for how long at most.
-type resting struct {
-	times int
-	most  time.Duration
-}
 
 // pace is how long the arbiter worked, and when.
 type pace struct {
@@ -36,8 +33,8 @@ func (p *pace) noteWork(began, ended time.Time) {
 }
 
 // remaining is for how long the arbiter still rests; zero or less for not at all.
-func (p *pace) remaining(r resting, now time.Time) time.Duration {
-	return min(time.Duration(r.times)*min(p.took[0], p.took[1]), r.most) - now.Sub(p.ended)
+func (p *pace) remaining(r dutycycle.Rest, now time.Time) time.Duration {
+	return r.After(min(p.took[0], p.took[1])) - now.Sub(p.ended)
 }
 
 // restLeft is for how long the arbiter still rests before it evaluates; zero or less for not at all.

@@ -13,11 +13,12 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/dutycycle"
 )
 
 func TestEvaluationsTakeAPartOfAProcessor(t *testing.T) {
 	for name, c := range map[string]struct {
-		resting
+		rest          dutycycle.Rest
 		after, atMost time.Duration
 	}{
 		"who waits: one second of ten":            {restOfAnswers, 4500 * time.Millisecond, 5 * time.Second},
@@ -27,14 +28,14 @@ func TestEvaluationsTakeAPartOfAProcessor(t *testing.T) {
 			g := NewWithT(t)
 			p, done := pace{}, now.Add(time.Second/2)
 			p.noteWork(now, done)
-			g.Expect(p.remaining(c.resting, done)).To(BeZero(), "the first evaluation may have been held up")
+			g.Expect(p.remaining(c.rest, done)).To(BeZero(), "the first evaluation may have been held up")
 			p.noteWork(now, done)
-			g.Expect(p.remaining(c.resting, done)).To(Equal(c.after))
-			g.Expect(p.remaining(c.resting, done.Add(2*time.Second))).To(Equal(c.after - 2*time.Second))
+			g.Expect(p.remaining(c.rest, done)).To(Equal(c.after))
+			g.Expect(p.remaining(c.rest, done.Add(2*time.Second))).To(Equal(c.after - 2*time.Second))
 			p.noteWork(now, now.Add(time.Hour))
-			g.Expect(p.remaining(c.resting, now.Add(time.Hour))).To(Equal(c.after), "the lesser of two counts")
+			g.Expect(p.remaining(c.rest, now.Add(time.Hour))).To(Equal(c.after), "the lesser of two counts")
 			p.noteWork(now, now.Add(time.Hour))
-			g.Expect(p.remaining(c.resting, now.Add(time.Hour))).To(Equal(c.atMost), "it never rests for longer")
+			g.Expect(p.remaining(c.rest, now.Add(time.Hour))).To(Equal(c.atMost), "it never rests for longer")
 		})
 	}
 }

@@ -1,4 +1,4 @@
-// Package dutycycle bounds how much of a processor work takes that any user may ask for.
+// Package dutycycle bounds how much of a processor work takes, by a rest after it that is so many times as long.
 package dutycycle
 
 import (
@@ -12,6 +12,17 @@ const (
 	// RestPerWork is how many times as long as longer work the rest after it is.
 	RestPerWork = 9
 )
+
+// Rest is for how many times as long as work took there is a rest after it, and for how long at most.
+type Rest struct {
+	Times int
+	Most  time.Duration
+}
+
+// After is how long the rest is after work that took so long.
+func (r Rest) After(took time.Duration) time.Duration {
+	return min(time.Duration(r.Times)*took, r.Most)
+}
 
 // Limiter has one piece of work of its kind be done at a time, and rests after each that took long: all that users ask for of
 // that kind takes a tenth of a processor at most. Its zero value is ready.

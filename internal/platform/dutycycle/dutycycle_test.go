@@ -7,6 +7,13 @@ import (
 	. "github.com/onsi/gomega"
 )
 
+func TestARestIsSoManyTimesAsLongAsTheWork(t *testing.T) {
+	g, r := NewWithT(t), Rest{Times: 9, Most: 5 * time.Second}
+	g.Expect(r.After(0)).To(BeZero())
+	g.Expect(r.After(500 * time.Millisecond)).To(Equal(4500 * time.Millisecond))
+	g.Expect(r.After(time.Minute)).To(Equal(5 * time.Second))
+}
+
 func TestALimiterRestsNineTimesAsLongAsItWorked(t *testing.T) {
 	g := NewWithT(t)
 	clock := time.Unix(0, 0)
