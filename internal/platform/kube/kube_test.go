@@ -8,13 +8,15 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -196,13 +198,32 @@ func TestAnUnhealthyDeviceIsSeenThroughTheCache(t *testing.T) {
 
 func TestStripPodKeepsWhatAPodRequestsAsAWhole(t *testing.T) {
 	g := NewWithT(t)
-	asked := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}
+	asked := corev1.ResourceList{corev1.ResourceCPU: apiresource.MustParse("3")}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Resources: &corev1.ResourceRequirements{
-		Requests: asked, Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
+		Requests: asked, Limits: corev1.ResourceList{corev1.ResourceCPU: apiresource.MustParse("4")},
 	}}}
 	o, err := StripPod("example.com/user")(pod)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(o.(*corev1.Pod).Spec.Resources).To(Equal(&corev1.ResourceRequirements{Requests: asked}))
+	kept := o.(*corev1.Pod).Spec.Resources
+	g.Expect(equality.Semantic.DeepEqual(kept, &corev1.ResourceRequirements{Requests: asked})).To(BeTrue(), "%v", kept)
+}
+
+// Evaluations sum up what a cached pod requests again and again.
+func TestWhatAPodRequestsAsAWholeStaysTheSame(t *testing.T) {
+	g := NewWithT(t)
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceMemory: apiresource.MustParse("1.5Gi"), corev1.ResourceCPU: apiresource.MustParse("1500m"),
+		}},
+		Overhead: corev1.ResourceList{corev1.ResourceMemory: apiresource.MustParse("0.5Gi")},
+	}}
+	o, err := StripPod("example.com/user")(pod)
+	g.Expect(err).NotTo(HaveOccurred())
+	for range 2 {
+		sum := resource.PodRequests(o.(*corev1.Pod), resource.PodResourcesOptions{})
+		g.Expect(sum.Memory().Value()).To(BeEquivalentTo(2 << 30))
+		g.Expect(sum.Cpu().MilliValue()).To(BeEquivalentTo(1500))
+	}
 }
 
 func TestStripPodKeepsOfAPodOfSomebodyElseWhatTheLedgerSays(t *testing.T) {
@@ -294,7 +315,7 @@ func TestStripNodeKeepsWhatIsRead(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"gpu": "a100"}},
 		Spec:       corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: "team"}}},
 		Status: corev1.NodeStatus{
-			Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110")},
+			Allocatable: corev1.ResourceList{corev1.ResourcePods: apiresource.MustParse("110")},
 			Conditions: []corev1.NodeCondition{{
 				Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
 			}},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -129,7 +130,7 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, ResourceClaimStatuses: pod.Status.ResourceClaimStatuses},
 	}
 	if whole := pod.Spec.Resources; whole != nil {
-		stripped.Spec.Resources = &corev1.ResourceRequirements{Requests: whole.Requests}
+		stripped.Spec.Resources = &corev1.ResourceRequirements{Requests: plainAmounts(whole.Requests)}
 	}
 	keepLabels(stripped, pod, userLabel)
 	stripped.Annotations = keptOf(pod.Annotations, append([]string{
@@ -160,6 +161,20 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 		keepTimes(stripped, pod)
 	}
 	return stripped
+}
+
+// plainAmounts has each amount as a number of 64 bits, in thousandths for CPUs. Those with a fraction, such as 1.5Gi, refer to a
+// number that resource.PodRequests changes where it adds the overhead to what a pod requests as a whole.
+func plainAmounts(list corev1.ResourceList) corev1.ResourceList {
+	plain := make(corev1.ResourceList, len(list))
+	for name, quantity := range list {
+		if name == corev1.ResourceCPU {
+			plain[name] = *apiresource.NewMilliQuantity(quantity.MilliValue(), quantity.Format)
+		} else {
+			plain[name] = *apiresource.NewQuantity(quantity.Value(), quantity.Format)
+		}
+	}
+	return plain
 }
 
 // mostLabels is how many labels of a pod are kept, besides ours and its user's: a pod may have a megabyte of them.
