@@ -185,7 +185,7 @@ const (
 	ReasonPagesForbidden = "PagesForbidden"
 	// ReasonGatewayAPIMissing: pages of jobs are to be reached by a Gateway, and HTTPRoute is not installed.
 	ReasonGatewayAPIMissing = "GatewayAPIMissing"
-	// ReasonPredecessorLeaving: objects of an earlier job of the same name are still being deleted.
+	// ReasonPredecessorLeaving: objects of an earlier job of the same name, or older ones of this job, are still being deleted.
 	ReasonPredecessorLeaving = "PredecessorLeaving"
 	// ReasonAPIError: the API server did not carry out a request that will be tried again.
 	ReasonAPIError = "APIError"

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -115,6 +116,20 @@ func TestForeignRouteIsNotTouched(t *testing.T) {
 		r.g.Expect(r.pageServer.serve(t.Context(), r.o, pages.Plan{Remove: "Ingress"}, time.Now())).To(BeTrue())
 		r.g.Expect(r.read(t)).To(HaveField("UID", foreign(owner).UID), "it stays")
 	}
+}
+
+// A controller of Ingresses may hold one for as long as it takes down what is behind it.
+func TestARouteThatLeavesIsWaitedFor(t *testing.T) {
+	old := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ads", Name: "ctr-pages", UID: "old", Finalizers: []string{"example.com/balancer"},
+		DeletionTimestamp: ptr.To(metav1.Now()),
+	}}
+	r := newRouting(t, allowed)
+	old.OwnerReferences = []metav1.OwnerReference{v1beta1.ControllerReference(r.o.Job, v1beta1.ElasticTrainingJobKind)}
+	r = newRouting(t, allowed, old)
+	out := r.serve(t)
+	r.g.Expect(out.Reason).To(Equal(v1beta1.ReasonPredecessorLeaving), "it is not there for long")
+	r.g.Expect(out.Message).To(ContainSubstring("Ingress ctr-pages is still being deleted"))
 }
 
 func TestRightThatIsMissing(t *testing.T) {

@@ -55,7 +55,7 @@ var ofReason = map[string]words{
 		state: "waits for approval",
 		do:    "Ask a person who may approve: the message has the command.",
 	},
-	v1beta1.ReasonPredecessorLeaving: {state: "waits until the pods of an earlier job of its name are gone"},
+	v1beta1.ReasonPredecessorLeaving: {state: "waits until older objects of its name are gone, such as pods of an earlier job"},
 	v1beta1.ReasonQueueClosed:        {state: "waits for its Queue to open", do: "Have an administrator open the Queue."},
 	v1beta1.ReasonQuotaExceeded:      {state: "waits for quota", do: waitForTurn},
 	v1beta1.ReasonProfileNotReady: {

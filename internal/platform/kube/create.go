@@ -20,7 +20,7 @@ type Creator struct {
 }
 
 // Create creates a child that has its controller reference. If the name is taken and the object is controlled by the same
-// owner, that is fine: the caches lag. Otherwise it returns a NameTakenError.
+// owner, that is fine: the caches lag. If that object is being deleted, or somebody else's, it returns a NameTakenError.
 func (c Creator) Create(ctx context.Context, child client.Object) error {
 	err := c.Client.Create(ctx, child)
 	if !apierrors.IsAlreadyExists(err) {
@@ -37,6 +37,9 @@ func (c Creator) Create(ctx context.Context, child client.Object) error {
 	}
 	want, have := metav1.GetControllerOf(child), metav1.GetControllerOf(existing)
 	if have != nil && have.UID == want.UID {
+		if existing.GetDeletionTimestamp() != nil {
+			return &NameTakenError{Kind: gvk.Kind, Name: child.GetName(), Leaving: true}
+		}
 		child.SetUID(existing.GetUID())
 		child.SetResourceVersion(existing.GetResourceVersion())
 		return nil

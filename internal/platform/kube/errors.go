@@ -56,7 +56,7 @@ func DiagnoseError(err error, doing string) Diagnosis {
 	var taken *NameTakenError
 	said := "Cannot " + doing + ": " + err.Error()
 	switch {
-	case errors.As(err, &taken) && taken.Predecessor:
+	case errors.As(err, &taken) && (taken.Predecessor || taken.Leaving):
 		return Diagnosis{Wait, v1beta1.ReasonPredecessorLeaving, said + ". It continues once the old object is gone."}
 	case errors.As(err, &taken):
 		return Diagnosis{Terminal, v1beta1.ReasonNameTaken, said +
@@ -96,16 +96,20 @@ func firstWord(doing string) string {
 	return first
 }
 
-// NameTakenError says that a name that the operator needs belongs to an object of somebody else.
+// NameTakenError says that a name that the operator needs belongs to another object.
 type NameTakenError struct {
 	Kind, Name string
 	// Predecessor is true if that object belongs to an earlier object of the same kind and name, and will be deleted with it.
-	Predecessor bool
+	// Leaving is true if it belongs to the same owner and is being deleted, which a finalizer may delay.
+	Predecessor, Leaving bool
 }
 
 // Error implements error.
 func (e *NameTakenError) Error() string {
-	if e.Predecessor {
+	switch {
+	case e.Leaving:
+		return e.Kind + " " + e.Name + " is still being deleted"
+	case e.Predecessor:
 		return e.Kind + " " + e.Name + " belongs to an earlier job of this name and is still being deleted"
 	}
 	return e.Kind + " " + e.Name + " exists and does not belong to this job"

@@ -36,6 +36,7 @@ func TestDiagnose(t *testing.T) {
 	}{
 		"name taken":        {&NameTakenError{Kind: "Service", Name: "s"}, Terminal, "NameTaken"},
 		"predecessor":       {&NameTakenError{Kind: "Pod", Name: "p", Predecessor: true}, Wait, "PredecessorLeaving"},
+		"still leaving":     {&NameTakenError{Kind: "Pod", Name: "p", Leaving: true}, Wait, "PredecessorLeaving"},
 		"no kind":           {&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "PodGroup"}}, Wait, "VolcanoMissing"},
 		"no priority class": {forbidden("no PriorityClass with name x was found"), Wait, "PriorityClassMissing"},
 		"quota":             {forbidden("exceeded quota: q, requested: pods=1"), Wait, "QuotaExceeded"},
@@ -66,29 +67,33 @@ func owned(name string, uid types.UID) *corev1.Service {
 }
 
 func TestCreateTakesNothingOver(t *testing.T) {
+	leaving := owned("s", "new")
+	leaving.DeletionTimestamp, leaving.Finalizers = ptr.To(metav1.Now()), []string{"example.com/hold"}
 	for name, c := range map[string]struct {
-		existing    *corev1.Service
-		taken       bool
-		predecessor bool
+		existing *corev1.Service
+		taken    *NameTakenError
 	}{
-		"free":          {owned("other", "old"), false, false},
-		"ours already":  {owned("s", "new"), false, false},
-		"predecessor's": {owned("s", "old"), true, true},
-		"a user's":      {&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "s"}}, true, false},
+		"free":          {owned("other", "old"), nil},
+		"ours already":  {owned("s", "new"), nil},
+		"ours, leaving": {leaving, &NameTakenError{Kind: "Service", Name: "s", Leaving: true}},
+		"predecessor's": {owned("s", "old"), &NameTakenError{Kind: "Service", Name: "s", Predecessor: true}},
+		"a user's": {
+			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "s"}}, &NameTakenError{Kind: "Service", Name: "s"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			cl := fake.NewClientBuilder().WithObjects(c.existing).Build()
 			child := owned("s", "new")
 			err := Creator{Client: cl, Live: cl, Scheme: scheme.Scheme}.Create(t.Context(), child)
-			if !c.taken {
+			if c.taken == nil {
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(child.ResourceVersion).NotTo(BeEmpty(), "the write can be noted")
 				return
 			}
 			var taken *NameTakenError
 			g.Expect(errors.As(err, &taken)).To(BeTrue(), "%v", err)
-			g.Expect(taken.Predecessor).To(Equal(c.predecessor))
+			g.Expect(taken).To(Equal(c.taken))
 			after := &corev1.Service{}
 			g.Expect(cl.Get(t.Context(), client.ObjectKeyFromObject(c.existing), after)).To(Succeed())
 			g.Expect(after.OwnerReferences).To(Equal(c.existing.OwnerReferences), "untouched")
