@@ -463,7 +463,7 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 		Controller: ctrlconfig.Controller{CacheSyncTimeout: cacheSyncTimeout},
 		Cache: cache.Options{
 			SyncPeriod:       ptr.To(config.Seconds(cfg.ResyncPeriodSeconds)),
-			DefaultTransform: volcano.StripOthers,
+			DefaultTransform: volcano.StripOthers(),
 			ByObject:         objects,
 		},
 	})

@@ -25,7 +25,7 @@ const arriving = 10 * time.Second
 
 // roll is the pods of a PodGroup.
 type roll struct {
-	pods map[types.NamespacedName]*knownPod
+	pods []*knownPod
 	// bound pods have a node and do not terminate. completed pods succeeded and were not asked to leave.
 	bound, completed int32
 	// holds is what the bound pods hold together.
@@ -74,15 +74,11 @@ func (m *mirror) enroll(p *knownPod, times int64) {
 	}
 	r := m.rolls[p.group]
 	if r == nil {
-		r = &roll{pods: map[types.NamespacedName]*knownPod{}, holds: capacity.Amounts{}}
+		r = &roll{holds: capacity.Amounts{}}
 		m.rolls[p.group] = r
 	}
 	r.waiters = nil
-	if times > 0 {
-		r.pods[p.key] = p
-	} else {
-		delete(r.pods, p.key)
-	}
+	r.pods = withOrWithout(r.pods, p, times)
 	switch p.standing {
 	case standsBound:
 		r.bound += int32(times)

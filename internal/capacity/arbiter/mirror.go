@@ -2,7 +2,9 @@ package arbiter
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +24,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity/devices"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/intern"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
@@ -68,6 +72,8 @@ type mirror struct {
 	ready []string
 
 	shapes shapeCache
+	// amounts are what pods request.
+	amounts intern.Table[capacity.Amounts]
 }
 
 // knownNode is a node. It is never changed.
@@ -303,13 +309,23 @@ func (m *mirror) readPodSpec(key types.NamespacedName, p *corev1.Pod) *knownPod 
 		is.thousandths = m.config.AcceleratorsAmong(m.config.Sharing.CountedRequests(p))
 		is.kin, _ = capacity.KinOf(p.Namespace, p.Labels, &p.Spec)
 		is.parts = devices.ReadPod(p)
-		is.requests = capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{}))
+		is.requests = m.shareAmounts(capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{})))
 	}
 	if owner := metav1.GetControllerOf(p); owner != nil {
 		is.owner = controller{types.NamespacedName{Namespace: p.Namespace, Name: owner.Name}, owner.UID}
 		is.role, is.index, is.isWorker = rendezvous.ReadName(owner.Name, p.Name)
 	}
 	return is
+}
+
+// shareAmounts returns amounts that are equal to these: pods mostly ask for what others ask for. Neither must be changed any more.
+func (m *mirror) shareAmounts(own capacity.Amounts) capacity.Amounts {
+	var key []byte
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		key = append(append(key, name...), 0) // No name of a resource has that.
+		key = binary.AppendVarint(key, own[name])
+	}
+	return m.amounts.Intern(string(key), func() capacity.Amounts { return own })
 }
 
 // count adds a pod to the sums, times 1 or -1.
@@ -346,18 +362,21 @@ func (m *mirror) assign(p *knownPod, times int64) {
 	if p.ended {
 		return
 	}
-	pods := m.controlled[p.owner]
+	if pods := withOrWithout(m.controlled[p.owner], p, times); len(pods) > 0 {
+		m.controlled[p.owner] = pods
+	} else {
+		delete(m.controlled, p.owner)
+	}
+}
+
+// withOrWithout is a list of pods with one more, for times 1, or without one of them, for -1.
+func withOrWithout(pods []*knownPod, p *knownPod, times int64) []*knownPod {
 	if times > 0 {
-		m.controlled[p.owner] = append(pods, p)
-		return
+		return append(pods, p)
 	}
 	last := len(pods) - 1
-	if last == 0 {
-		delete(m.controlled, p.owner)
-		return
-	}
 	pods[slices.Index(pods, p)], pods[last] = pods[last], nil
-	m.controlled[p.owner] = pods[:last]
+	return pods[:last]
 }
 
 // book adds what pods of a PodGroup hold to its Queue, times 1 or -1.
@@ -423,15 +442,26 @@ func isUnderWay(job *v1beta1.ElasticTrainingJob) bool {
 	return st.CompletionTime == nil && job.DeletionTimestamp == nil && st.Attempt != nil && !job.Spec.Suspend
 }
 
-// mirrored returns the mirror, locked for reading, and a function that unlocks it. Until the watches have seen all there is, it
-// is built anew.
+// mirrored returns the mirror, locked for reading, and a function that unlocks it, once the watches have seen all there is. To read
+// the caches meanwhile would have everything in memory twice, just when an operator that starts needs most. Without watches it reads
+// them.
 func (a *Arbiter) mirrored(ctx context.Context) (*mirror, func(), error) {
-	if a.hasSynced() {
-		a.mirror.mu.RLock()
-		return a.mirror, a.mirror.mu.RUnlock, nil
+	if !a.isWatching() {
+		m, err := readMirror(ctx, a.reader, a.config)
+		return m, func() {}, err
 	}
-	m, err := readMirror(ctx, a.reader, a.config)
-	return m, func() {}, err
+	if !a.hasSynced() && !toolscache.WaitForCacheSync(ctx.Done(), a.hasSynced) {
+		return nil, nil, fmt.Errorf("wait for what the caches hold: %w", ctx.Err())
+	}
+	a.mirror.mu.RLock()
+	return a.mirror, a.mirror.mu.RUnlock, nil
+}
+
+// isWatching is true once [Arbiter.WatchCluster] was called.
+func (a *Arbiter) isWatching() bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return len(a.watching) > 0
 }
 
 // hasSynced tells whether the watches have seen all there is.

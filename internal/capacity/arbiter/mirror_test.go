@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -278,6 +279,7 @@ func sumsOf(m *mirror) map[string]any {
 	for key, r := range m.rolls {
 		one := *r
 		one.waiters, one.asOf = nil, 0
+		one.pods = slices.SortedFunc(slices.Values(r.pods), func(a, b *knownPod) int { return cmp.Compare(a.key.Name, b.key.Name) })
 		rolls[key] = one
 	}
 	return map[string]any{

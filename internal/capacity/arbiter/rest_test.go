@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -95,4 +96,22 @@ func TestWhoWaitsEndsTheRestOfThoseWhoMayGrow(t *testing.T) {
 			g.Expect(isDue).To(Equal(c.due))
 		})
 	}
+}
+
+// Nothing is read of caches that are not whole: everything would be in memory twice.
+func TestNothingIsDecidedBeforeTheWatchesHaveSeenAll(t *testing.T) {
+	g := NewWithT(t)
+	a := New(nil, &config.Configuration{}, nil, nil, logr.Discard())
+	whole := false
+	a.watching = []func() bool{func() bool { return whole }}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_, _, err := a.mirrored(ended)
+	g.Expect(err).To(MatchError(context.Canceled))
+
+	whole = true
+	m, done, err := a.mirrored(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(m).To(BeIdenticalTo(a.mirror))
+	done()
 }

@@ -48,7 +48,7 @@ func (a *Arbiter) WatchCluster(ctx context.Context, c cache.Cache) error {
 		inputs = inputs[:len(inputs)-1] // The API server has none.
 	}
 	for _, input := range inputs {
-		// Not waited for: until all have synced, mirrored builds the mirror from lists.
+		// Not waited for here: mirrored does.
 		informer, err := c.GetInformer(ctx, input.object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", input.object, err)

@@ -1,6 +1,7 @@
 package gang
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
@@ -17,8 +18,9 @@ const (
 )
 
 // Strip drops from a PodGroup what no reconciler reads, before it is cached, and what is too long to be true: anybody may write
-// PodGroups of a megabyte. Of another object it drops nothing.
-func Strip(o any) any {
+// PodGroups of a megabyte. Of another object it drops nothing. share returns resources that are equal to those it gets; other
+// objects may have the same ones, so they must not be changed.
+func Strip(o any, share func(corev1.ResourceList) corev1.ResourceList) any {
 	pg, ok := o.(*schedulingv1beta1.PodGroup)
 	if !ok {
 		return o
@@ -30,7 +32,7 @@ func Strip(o any) any {
 		},
 	}
 	if asks := pg.Spec.MinResources; asks != nil && weight.Of(*asks) <= mostOfAsks {
-		stripped.Spec.MinResources = asks
+		stripped.Spec.MinResources = ptr.To(share(*asks))
 	}
 	if t := pg.Spec.NetworkTopology; t != nil {
 		stripped.Spec.NetworkTopology = ptr.To(*t)

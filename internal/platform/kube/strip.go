@@ -100,19 +100,29 @@ func identityOf(o client.Object) metav1.ObjectMeta {
 // StripPod keeps of a pod what reconcilers, the arbiter and the ledger read: metadata, labels, node, phase, since when it is
 // bound, what it requests, which others it keeps out, and, until it is bound, where it may go; of a pod that has ended, what
 // tells when it did; of a pod of ours its grace, all conditions and the states of its containers. At tens of thousands of pods
-// the rest would fill the operator's memory.
+// the rest would fill the operator's memory. What pods have alike they share.
 func StripPod(userLabel string) func(any) (any, error) {
+	var alike Copies
 	return func(o any) (any, error) {
 		pod, ok := o.(*corev1.Pod)
 		if !ok {
 			return StripMetadata(o)
 		}
+		if isStripped(pod) {
+			return pod, nil // A list passes here twice, and would be in memory twice.
+		}
 		stripped := stripPod(pod, userLabel)
 		if weight.Of(*stripped) > weight.MostOfPod {
 			lighten(stripped)
 		}
+		alike.sharePod(stripped)
 		return stripped, nil
 	}
+}
+
+// isStripped is true for what is left of a pod: the API server takes no container without a name.
+func isStripped(pod *corev1.Pod) bool {
+	return len(pod.Spec.Containers) > 0 && pod.Spec.Containers[0].Name == ""
 }
 
 func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {

@@ -31,8 +31,18 @@ func ReadGroup(ctx context.Context, reader client.Reader, owner client.Object, n
 	return &state, nil
 }
 
-// StripOthers is [kube.StripOthers], and keeps of PodGroups what is read.
-func StripOthers(o any) (any, error) { return kube.StripOthers(gang.Strip(o)) }
+// StripOthers returns a transform of caches. It strips as [kube.StripOthers] does, keeps of PodGroups only what is read, and has
+// objects share what they have alike.
+func StripOthers() func(any) (any, error) {
+	var alike kube.Copies
+	return func(o any) (any, error) {
+		stripped, err := kube.StripOthers(gang.Strip(o, alike.ShareResources))
+		if object, ok := stripped.(client.Object); ok {
+			alike.ShareObject(object)
+		}
+		return stripped, err
+	}
+}
 
 // SchedulerConf is the configuration of Volcano's scheduler, in a cache of its own: the manager's cache holds only ConfigMaps
 // with our label.
