@@ -86,7 +86,7 @@ type Restarts struct {
 type CleanPodPolicy string
 
 const (
-	// CleanPodPolicyNone keeps every pod.
+	// CleanPodPolicyNone keeps every pod; of a job whose time is over, those that have ended.
 	CleanPodPolicyNone CleanPodPolicy = "None"
 	// CleanPodPolicyRunning deletes pods that still run or wait, and keeps finished ones for their logs.
 	CleanPodPolicyRunning CleanPodPolicy = "Running"

@@ -126,6 +126,7 @@ func (t *trainings) observe(
 		// The GPU time is the job's; the pace is that of an attempt, whose size may be another.
 		f.attempt, f.meter, f.told, f.workers = id, progress.Meter{Account: f.meter.Account}, false, 0
 	}
+	f.meter.Workers = st.Attempt.MaxReplicas
 	// An entry of the ledger is of one number of GPUs, so it ends before another is noted.
 	if f.meter.Account.HoldsGPUs() != gpus {
 		t.tellLedger(f)

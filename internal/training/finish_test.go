@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
@@ -71,6 +72,16 @@ func TestCleanPodPolicies(t *testing.T) {
 			NewWithT(t).Expect(w.indices()).To(Equal(left))
 		})
 	}
+}
+
+func TestTimeThatIsOverEndsKeptPodsToo(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 2).trains()
+	w.o.Job.Spec.Cleanup.PodPolicy = v1beta1.CleanPodPolicyNone
+	w.o.Job.Spec.Deadlines.ActiveSeconds = ptr.To[int32](3600)
+	w.pass(time.Hour).settle()
+	g.Expect(condition(w, v1beta1.ConditionFailed)).To(Equal("True/DeadlineExceeded"))
+	g.Expect(w.indices()).To(BeEmpty())
 }
 
 func TestWorkersThatNeverRanDoNotHoldUpTheEnd(t *testing.T) {

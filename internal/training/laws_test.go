@@ -64,7 +64,7 @@ var laws = []struct {
 	{"every condition, failure and event speaks in one line that fits, and of no time to come", (*planned).speaks},
 	{"what time alone changes is never in the past", (*planned).looksAhead},
 	{"PodGroups tell of no checkpoint to come", (*planned).tellsWhatIsSaved},
-	{"a job that is being deleted is left alone", (*planned).leavesTheDeletedAlone},
+	{"a job that is being deleted gets nothing new", (*planned).givesTheDeletedNothing},
 }
 
 // brokenLaw is the first law that the decision breaks; empty for none.
@@ -448,8 +448,10 @@ func speakable(s string, limit int) bool { return len(s) <= limit && text.Single
 // looksAhead: the clock of these worlds goes in whole seconds, so a shorter time is one that has passed.
 func (m *planned) looksAhead() bool { return m.d.RequeueAfter == 0 || m.d.RequeueAfter >= time.Second }
 
-func (m *planned) leavesTheDeletedAlone() bool {
-	return m.o.Job.DeletionTimestamp == nil || reflect.DeepEqual(m.d, &Decision{Status: *m.was})
+func (m *planned) givesTheDeletedNothing() bool {
+	d := *m.d
+	d.DeletePods, d.DeleteGroups = nil, nil
+	return m.o.Job.DeletionTimestamp == nil || reflect.DeepEqual(d, Decision{Status: *m.was})
 }
 
 // impure says how Plan is more than a function of what was observed; empty when it is not.

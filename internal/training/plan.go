@@ -74,10 +74,11 @@ type Decision struct {
 // Plan decides what to do for the job. It depends on its arguments alone: whatever it must remember is in the job's status, and
 // nothing is deleted because of a decision that is not written there yet. It changes none of its arguments.
 func Plan(o jobstate.Observed, now time.Time) Decision {
-	if o.Job.DeletionTimestamp != nil {
-		return Decision{Status: o.Job.Status} // The garbage collector looks after its pods.
-	}
 	p := newPlanner(o, now)
+	if o.Job.DeletionTimestamp != nil {
+		p.leaveNothing()
+		return Decision{Status: o.Job.Status, DeletePods: p.d.DeletePods, DeleteGroups: p.d.DeleteGroups}
+	}
 	p.runPhases(p.choosePhases())
 	planPages(p)
 	describe.WriteStatus(p.describeInput())

@@ -274,12 +274,26 @@ func TestDriftedPodGroupIsRestored(t *testing.T) {
 	g.Expect(w.last.RestoreGroups[0].Group.PriorityClass).To(Equal("tideline-renamed"))
 }
 
-func TestDeletedJobIsLeftAlone(t *testing.T) {
+func TestDeletedJobGetsNoWorkers(t *testing.T) {
 	w := newSimulator(t, 2, 2).trains()
 	w.o.Job.DeletionTimestamp = &metav1.Time{Time: w.now}
 	w.o.Workers = nil
 	w.step()
 	NewWithT(t).Expect(w.last.CreateWorkers).To(BeEmpty())
+}
+
+// Garbage collection leaves the pods alone for as long as the job is there.
+func TestJobThatAFinalizerHoldsKeepsNoPods(t *testing.T) {
+	for finalizer, pods := range map[string]int{"example.com/hold": 2, metav1.FinalizerDeleteDependents: 2, metav1.FinalizerOrphanDependents: 0} {
+		g := NewWithT(t)
+		w := newSimulator(t, 2, 2).trains()
+		w.o.Job.DeletionTimestamp, w.o.Job.Finalizers = &metav1.Time{Time: w.now}, []string{finalizer}
+		before := w.o.Job.Status.DeepCopy()
+		d := Plan(w.o, w.now)
+		g.Expect(d.DeletePods).To(HaveLen(pods), finalizer)
+		g.Expect(d.DeleteGroups).To(HaveLen(pods/2), finalizer)
+		g.Expect(&d.Status).To(Equal(before))
+	}
 }
 
 func TestWaitingMessageSaysWhatIsAskedAndWhatVolcanoSays(t *testing.T) {

@@ -351,7 +351,7 @@ func (c *collector) surplusOf(p *knownPod, job *v1beta1.ElasticTrainingJob) *cap
 	if job == nil || !p.isWorker {
 		return c.mergeSurplus(p)
 	}
-	if job.Status.Attempt == nil || p.index < job.Status.Attempt.MinReplicas {
+	if job.Status.Attempt == nil || p.index < job.Status.Attempt.MinReplicas || job.DeletionTimestamp != nil {
 		return nil
 	}
 	return &capacity.Surplus{

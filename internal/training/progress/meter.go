@@ -39,6 +39,8 @@ type Meter struct {
 	interval, perStep time.Duration
 	intervals         int
 	slow              row
+	// Workers is how many workers the attempt has at most; 0 for any number. A straggler beyond them is not believed.
+	Workers int32
 	// Account is what became of the GPU time.
 	Account Account
 }
@@ -70,7 +72,7 @@ func (m *Meter) NoteReport(r Report, at, arrived time.Time) error {
 	if r.Total == 0 {
 		r.Total = m.last.Total
 	}
-	if !starts && r.Phase == PhaseTrain {
+	if !starts && r.Phase == PhaseTrain && (m.Workers == 0 || r.Slowest.Worker < m.Workers) {
 		m.slow.note(r.Slowest, at)
 	}
 	// A line that only says that a phase begins is no step, but silence counts from it all the same.

@@ -90,6 +90,23 @@ func TestStragglersAreToldAndNoOthers(t *testing.T) {
 	t.Logf("%d of 8 stragglers were told, and no other worker", told)
 }
 
+// A script that prints ranks instead of indices names a worker that is not there.
+func TestAWorkerThatIsNotThereIsNoStraggler(t *testing.T) {
+	for workers, told := range map[int32]bool{2: false, 8: true, 0: true} {
+		m, at := Meter{Workers: workers}, time.Unix(1_700_000_000, 0)
+		for step := range int64(8) {
+			at = at.Add(10 * time.Second)
+			r := Report{Step: step, Checkpoint: -1, Phase: PhaseTrain, Slowest: Slowest{Worker: 7, Slowness: 1.5}}
+			if err := m.NoteReport(r, at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if f, _ := m.ReadFigures(0, at); (f.Straggler != nil) != told {
+			t.Errorf("of %d workers, the straggler is %+v", workers, f.Straggler)
+		}
+	}
+}
+
 func TestAStragglerIsForgottenWhenWorkersChange(t *testing.T) {
 	m, at := Meter{}, time.Unix(1_700_000_000, 0)
 	say := func(step int64, s Slowest) {
