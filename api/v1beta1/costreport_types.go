@@ -7,7 +7,8 @@ import (
 // CostReportSpec says what a report covers, when it is made, and who gets it.
 type CostReportSpec struct {
 	// Schedule is when the report is made: a cron line of five fields, or @weekly and the like, in timeZone. Default: Mondays at
-	// nine. A missed report is made once, as soon as possible.
+	// nine. A missed report is made once, as soon as possible. Of an hour that a day has twice the first counts, and a day that
+	// lacks the hour is left out.
 	// +optional
 	// +kubebuilder:default="0 9 * * 1"
 	// +kubebuilder:validation:MinLength=1

@@ -47,11 +47,36 @@ func Parse(line, timeZone string) (Schedule, error) {
 }
 
 // Next is the first time of the schedule after another; zero where there is none in the five years that follow, which happens to
-// 29 February alone, about a year such as 2100.
+// 29 February alone, about a year such as 2100. When clocks go back, a line that names hours comes once in the hour that a day has
+// twice; when they go forward, it leaves out a day that lacks its hour.
 func (s Schedule) Next(after time.Time) time.Time {
 	next := s.line.Next(after.In(s.zone))
+	for s.namesHours() && isRepeated(next) {
+		next = s.line.Next(next)
+	}
 	if next.IsZero() {
 		return next
 	}
 	return next.UTC()
+}
+
+// everyHour marks the hours of a line that has a star there; see starBit of the library.
+const everyHour = 1 << 63
+
+// namesHours is true for a line that does not come each hour.
+func (s Schedule) namesHours() bool {
+	line, ok := s.line.(*cron.SpecSchedule)
+	return ok && line.Hour&everyHour == 0
+}
+
+// longestShift is longer than any by which clocks go back.
+const longestShift = 3 * time.Hour
+
+// isRepeated is true for a time that the clocks of its zone showed a while ago already, before they went back.
+func isRepeated(t time.Time) bool {
+	_, now := t.Zone()
+	_, before := t.Add(-longestShift).Zone()
+	shift := time.Duration(before-now) * time.Second
+	_, then := t.Add(-shift).Zone()
+	return shift > 0 && then == before
 }

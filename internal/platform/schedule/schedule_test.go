@@ -16,16 +16,21 @@ func at(t *testing.T, text string) time.Time {
 
 func TestNextTimeOfASchedule(t *testing.T) {
 	for name, c := range map[string]struct{ line, zone, after, next string }{
-		"five fields":                {"30 2 * * *", "", "2026-03-01T02:30:00Z", "2026-03-02T02:30:00Z"},
-		"a moment before":            {"30 2 * * *", "", "2026-03-01T02:29:59Z", "2026-03-01T02:30:00Z"},
-		"a word":                     {"@daily", "", "2026-03-01T10:00:00Z", "2026-03-02T00:00:00Z"},
-		"UTC, whoever asks":          {"@daily", "", "2026-03-01T23:00:00-05:00", "2026-03-03T00:00:00Z"},
-		"another zone":               {"0 3 * * *", "Europe/Berlin", "2026-01-10T12:00:00Z", "2026-01-11T02:00:00Z"},
-		"another zone in summer":     {"0 3 * * *", "Europe/Berlin", "2026-07-10T12:00:00Z", "2026-07-11T01:00:00Z"},
-		"an hour that a day lacks":   {"30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z"},
-		"weekdays":                   {"0 9 * * mon-fri", "", "2026-03-06T09:00:00Z", "2026-03-09T09:00:00Z"},
-		"a leap day":                 {"0 0 29 2 *", "", "2026-03-01T00:00:00Z", "2028-02-29T00:00:00Z"},
-		"a leap day that is far off": {"0 0 29 2 *", "", "2096-03-01T00:00:00Z", "0001-01-01T00:00:00Z"},
+		"five fields":                  {"30 2 * * *", "", "2026-03-01T02:30:00Z", "2026-03-02T02:30:00Z"},
+		"a moment before":              {"30 2 * * *", "", "2026-03-01T02:29:59Z", "2026-03-01T02:30:00Z"},
+		"a word":                       {"@daily", "", "2026-03-01T10:00:00Z", "2026-03-02T00:00:00Z"},
+		"UTC, whoever asks":            {"@daily", "", "2026-03-01T23:00:00-05:00", "2026-03-03T00:00:00Z"},
+		"another zone":                 {"0 3 * * *", "Europe/Berlin", "2026-01-10T12:00:00Z", "2026-01-11T02:00:00Z"},
+		"another zone in summer":       {"0 3 * * *", "Europe/Berlin", "2026-07-10T12:00:00Z", "2026-07-11T01:00:00Z"},
+		"an hour that a day lacks":     {"30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z"},
+		"an hour that a day has twice": {"30 2 * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"},
+		"the first of them":            {"30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"},
+		"the hour after it":            {"0 3 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T02:00:00Z"},
+		"each hour, that one as well":  {"30 * * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"},
+		"half an hour back":            {"45 1 * * *", "Australia/Lord_Howe", "2026-04-04T14:45:00Z", "2026-04-05T15:15:00Z"},
+		"weekdays":                     {"0 9 * * mon-fri", "", "2026-03-06T09:00:00Z", "2026-03-09T09:00:00Z"},
+		"a leap day":                   {"0 0 29 2 *", "", "2026-03-01T00:00:00Z", "2028-02-29T00:00:00Z"},
+		"a leap day that is far off":   {"0 0 29 2 *", "", "2096-03-01T00:00:00Z", "0001-01-01T00:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

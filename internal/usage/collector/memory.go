@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -221,7 +222,7 @@ func (c *Collector) loadMemory(ctx context.Context, l Ledger) error {
 		return err
 	}
 	for _, day := range days {
-		if day.Until.After(m.upTo) {
+		if day.Until.After(m.upTo) && !day.Until.After(now) { // A clock that was set back may have noted a time to come.
 			m.upTo = day.Until
 		}
 	}
@@ -301,7 +302,12 @@ func (c *Collector) recordKills(ctx context.Context, l Ledger) error {
 	waiting := c.waiting
 	c.mu.Unlock()
 	for part := range slices.Chunk(waiting, batch) {
-		if err := c.recordEntries(ctx, l, ledger.Entries{OOMKills: part}); err != nil {
+		err := c.recordEntries(ctx, l, ledger.Entries{OOMKills: part})
+		if errors.Is(err, ledger.ErrInvalid) {
+			// All of a call are recorded or none, and the others must not wait for one that never can be.
+			part, err = c.recordEach(ctx, l, part)
+		}
+		if err != nil {
 			return err
 		}
 		c.mu.Lock()
@@ -310,4 +316,18 @@ func (c *Collector) recordKills(ctx context.Context, l Ledger) error {
 		c.mu.Unlock()
 	}
 	return nil
+}
+
+// recordEach records kills one by one, and drops those that the ledger refuses.
+func (c *Collector) recordEach(ctx context.Context, l Ledger, kills []ledger.OOMKill) ([]ledger.OOMKill, error) {
+	for i := range kills {
+		err := c.recordEntries(ctx, l, ledger.Entries{OOMKills: kills[i : i+1]})
+		switch {
+		case errors.Is(err, ledger.ErrInvalid):
+			c.log.Error(err, "The ledger refused a kill for want of memory, dropping it")
+		case err != nil:
+			return nil, err
+		}
+	}
+	return kills, nil
 }

@@ -275,3 +275,19 @@ func TestOperatorThatBeginsAndEnds(t *testing.T) {
 		w.Expect(kills).To(HaveLen(1), "the last is recorded")
 	})
 }
+
+// A node without a clock of its own may say that something happened in 1970.
+func TestAKillThatIsRefusedHoldsUpNoOther(t *testing.T) {
+	w := newFixture(t)
+	now := w.clock
+	w.clock = time.Unix(60, 0)
+	w.OOMKilled(OOMKill{Pod: "a", Key: ctr, At: w.clock, LimitBytes: 1 << 30})
+	w.clock = now
+	w.OOMKilled(OOMKill{Pod: "b", Key: ctr, At: at("22 11:00:00"), LimitBytes: 1 << 30})
+	w.pass(turnLength)
+	kills, err := w.ledger.OOMKills(t.Context(), at("15 00:00:00"), at("23 00:00:00"))
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(kills).To(HaveLen(1))
+	w.Expect(w.waiting).To(BeEmpty())
+	w.Expect(w.TaskHistory("ads", training, "ctr").Unavailable).To(BeEmpty())
+}

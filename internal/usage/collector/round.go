@@ -110,7 +110,8 @@ func (c *Collector) unfinishedDays(ctx context.Context, l Ledger, upTo time.Time
 	}
 	done := map[time.Time]bool{}
 	for _, d := range collected {
-		done[d.Day] = isFinished(d.Day, d.Until)
+		// What lies ahead was noted by a clock that was set back since, and its days are still to come.
+		done[d.Day] = isFinished(d.Day, d.Until) && !d.Until.After(upTo)
 	}
 	maps.DeleteFunc(c.days, func(day time.Time, _ *progress) bool { return done[day] || day.Before(from) })
 	var days []time.Time

@@ -61,6 +61,19 @@ func TestDaysAreCollectedOnceAndTodayAgain(t *testing.T) {
 	w.Expect(testutil.ToFloat64(w.metrics.days)).To(Equal(10.0), "of this operator: the 22nd twice, the 23rd eight times")
 }
 
+func TestAClockThatWasAheadLeavesNoDayOut(t *testing.T) {
+	w := newFixture(t)
+	w.record(stay("ctr", "01 00:00:00", "25 12:00:00"))
+	w.clock = w.clock.AddDate(0, 0, 3)
+	w.pass(turnLength)
+	w.Expect(w.prometheus.forget()).To(ContainElement(HaveField("Day", "22")))
+	w.clock = w.clock.AddDate(0, 0, -3)
+	w.pass(2 * time.Hour)
+	w.Expect(w.prometheus.forget()).To(ContainElement(HaveField("Day", "22")))
+	w.Expect(w.TaskHistory("ads", training, "ctr").Unavailable).To(BeEmpty())
+	w.Expect(w.days()).To(HaveKeyWithValue("22", HavePrefix("22 1")))
+}
+
 func TestDayIsFinishedTenMinutesAfterItsEnd(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(isFinished(at("22 00:00:00"), at("23 00:09:59"))).To(BeFalse())

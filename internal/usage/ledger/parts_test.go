@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	. "github.com/onsi/gomega"
 )
 
@@ -104,8 +105,8 @@ func TestDaysThatWereCollected(t *testing.T) {
 			{at("13 00:00:00"), at("13 05:00:00")}, {at("13 01:00:00"), at("14 05:00:00")}, {at("13 02:00:00"), at("14 04:00:00")},
 		}})).To(Succeed())
 		g.Expect(l.CollectedDays(ctx, at("01 00:00:00"), at("30 00:00:00"))).To(Equal([]Collected{
-			{at("13 00:00:00"), at("14 05:00:00")}, {at("14 00:00:00"), at("15 00:10:00")},
-		}), "the latest of each")
+			{at("13 00:00:00"), at("14 04:00:00")}, {at("14 00:00:00"), at("14 11:00:00")},
+		}), "the last note of each: the clock may have been set back")
 		g.Expect(l.CollectedDays(ctx, at("14 00:00:00"), at("14 00:00:01"))).To(HaveLen(1))
 		g.Expect(l.CollectedDays(ctx, at("15 00:00:00"), at("30 00:00:00"))).To(BeEmpty())
 	})
@@ -169,4 +170,10 @@ func TestPruneOfParts(t *testing.T) {
 		g.Expect(l.reader.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM part").Scan(&n)).To(Succeed())
 		g.Expect(n).To(Equal(2), "nothing is left of one")
 	})
+}
+
+// Whoever asks records the other entries without the one that PostgreSQL cannot keep; the ledger is not given up for it.
+func TestANumberThatIsTooLargeIsAnInvalidEntry(t *testing.T) {
+	_, kind := explainAnswer(&pgconn.PgError{Code: "22003", Message: "bigint out of range"})
+	NewWithT(t).Expect(kind).To(MatchError(ErrInvalid))
 }

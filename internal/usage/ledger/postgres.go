@@ -81,6 +81,8 @@ func explainAnswer(e *pgconn.PgError) (said string, kind error) {
 			ErrUnusable
 	case class == "08", class == "40", class == "53", class == "55", class == "57", class == "58":
 		return fmt.Sprintf("it is in trouble (%s, SQLSTATE %s): see its log; it is tried again", e.Message, e.Code), ErrUnavailable
+	case class == "22":
+		return fmt.Sprintf("it cannot compute or keep a value (%s, SQLSTATE %s)", e.Message, e.Code), ErrInvalid
 	case class == "42", class == "3F", class == "XX":
 		return fmt.Sprintf("it is damaged, or not as this version left it (%s, SQLSTATE %s): restore a backup, or give the ledger an "+
 			"empty database", e.Message, e.Code), ErrUnusable

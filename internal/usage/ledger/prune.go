@@ -82,7 +82,8 @@ func sumAnew(ctx context.Context, tx transaction, before int64) error {
 	if err := addSums(ctx, tx, sums); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "DELETE FROM series WHERE id NOT IN (SELECT series FROM pod_day) AND id NOT IN (SELECT series "+
-		"FROM training_day)")
+	// NOT IN would have PostgreSQL go through all days of all pods for each series.
+	_, err = tx.ExecContext(ctx, "DELETE FROM series WHERE id IN (SELECT id FROM series EXCEPT SELECT series FROM pod_day EXCEPT "+
+		"SELECT series FROM training_day)")
 	return err
 }
