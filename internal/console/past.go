@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1beta1"
 	"github.com/tideline-io/tideline/internal/console/view"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
 )
@@ -105,7 +105,8 @@ func (h *historian) read(
 	}
 	for i := range stays {
 		s := &stays[i]
-		if s.Namespace != j.Namespace || s.Kind != v1beta1.ElasticTrainingJobKind || !strings.HasPrefix(s.Name, j.Name+"-") {
+		if _, _, isOurs := rendezvous.ReadName(j.Name, s.Name); !isOurs || s.Namespace != j.Namespace ||
+			s.Kind != v1beta1.ElasticTrainingJobKind {
 			continue // Runs of several trainings may have one name.
 		}
 		if p.Unread = len(p.Stays) == mostStays; p.Unread {

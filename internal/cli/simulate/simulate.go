@@ -179,6 +179,7 @@ func simulateAll(
 	ctx context.Context, c client.Client, heard *warnings, connection *cli.Connection, jobs []*unstructured.Unstructured,
 	problems io.Writer,
 ) (all []said, failed bool) {
+	all = []said{} // An empty list in JSON, and not null.
 	for _, job := range jobs {
 		namespace, err := connection.NamespaceOf(job)
 		if err == nil {

@@ -118,8 +118,12 @@ func lineOf(c *space.Claim, d space.Decision) line {
 	}
 }
 
-// mostNamed is how many users a line of the table names.
-const mostNamed = 2
+const (
+	// mostNamed is how many users a line of the table names.
+	mostNamed = 2
+	// longestCell is how many bytes it has of users, and of data, at most.
+	longestCell = 80
+)
 
 func (a *answer) print(to io.Writer) {
 	w := tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)
@@ -130,8 +134,10 @@ func (a *answer) print(to io.Writer) {
 		if more := len(l.UsedBy) - mostNamed; more > 0 {
 			by += fmt.Sprintf(", %d more", more)
 		}
-		_, _ = fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%s\t%s: %s\n", l.Namespace, l.Name, l.Size, dash(strings.Join(l.Data, ", ")),
-			dash(by), dash(text.ClipLine(l.Rule, 20)), l.Step, l.Why)
+		// Owners and rules are what anybody wrote.
+		_, _ = fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%s\t%s: %s\n", l.Namespace, l.Name, l.Size,
+			dash(text.ClipLine(strings.Join(l.Data, ", "), longestCell)), dash(text.ClipLine(by, longestCell)),
+			dash(text.ClipLine(l.Rule, 20)), l.Step, text.SingleLine(l.Why))
 	}
 	_ = w.Flush()
 	t := &a.totals

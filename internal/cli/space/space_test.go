@@ -359,6 +359,20 @@ func TestAClaimWithAnOwnerIsItsOwners(t *testing.T) {
 	g.Expect(w.mark("scratch")).To(BeEmpty())
 }
 
+// Whoever may write claims may write any owner.
+func TestOwnersSteerNoTerminal(t *testing.T) {
+	g := NewWithT(t)
+	of := claimed("scratch", "1h", before(day))
+	of.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "\x1b[2J", Name: "y\nads/other   1Ti\t-   -   -   delete: is unused" + strings.Repeat("!", 1000), UID: "p",
+	}}
+	out, _, code := newWorld(t, of).run("space", "-n", "ads")
+	g.Expect(code).To(Equal(0))
+	g.Expect(strings.Split(strings.TrimSpace(out), "\n")).To(HaveLen(3), out)
+	g.Expect(out).NotTo(ContainSubstring("\x1b"))
+	g.Expect(len(out)).To(BeNumerically("<", 600))
+}
+
 func TestWhatCannotBeDoneIsTold(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, claimed("old", "30d", before(31*day)), claimed("wrong", strings.Repeat("soon", 100), before(31*day)))

@@ -50,7 +50,7 @@ func Command(connection *cli.Connection, definitions []string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var done []Migrated
+			done := []Migrated{} // An empty list in JSON, and not null.
 			failed := false
 			for _, name := range definitions {
 				m, err := migrate(cmd.Context(), c, name)

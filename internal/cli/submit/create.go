@@ -47,6 +47,10 @@ func create(ctx context.Context, c client.Client, job *v1beta1.ElasticTrainingJo
 		return err
 	}
 	if err := c.Create(ctx, job); err != nil {
+		if leavesOpen(err) {
+			err = fmt.Errorf("%s may have been created all the same, without its script, and would hold what it is placed on: see whether "+
+				"it is there, and delete it: %w", job.Name, err)
+		}
 		return explain(err, job.Name)
 	}
 	scripts.OwnerReferences = []metav1.OwnerReference{{
@@ -63,6 +67,12 @@ func create(ctx context.Context, c client.Client, job *v1beta1.ElasticTrainingJo
 		return errors.Join(explain(err, job.Name), fmt.Errorf("and %s is left without its script, delete it: %w", job.Name, undo))
 	}
 	return explain(err, job.Name)
+}
+
+// leavesOpen is true for an error that does not say whether the API server has carried out what was asked.
+func leavesOpen(err error) bool {
+	return apierrors.ReasonForError(err) == metav1.StatusReasonUnknown || apierrors.IsTimeout(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err)
 }
 
 // explain adds what to do to an error of the API server.

@@ -67,8 +67,9 @@ func line(s string) string { return text.ClipLine(s, mostWords) }
 // nameText makes a name that others wrote safe and short.
 func nameText(s string) string { return text.ClipLine(s, mostName) }
 
-// gangName matches namespace/name where it stands alone in a sentence, and not the end of a resource such as nvidia.com/gpu.
-var gangName = regexp.MustCompile(`(^|[^-./\w])([a-z0-9](?:[-a-z0-9]*[a-z0-9])?)/([a-z0-9](?:[-.a-z0-9]*[a-z0-9])?)`)
+// gangName matches namespace/name where it stands alone in a sentence, and not the end of a resource such as nvidia.com/gpu, nor
+// what a kubelet quotes, such as an image.
+var gangName = regexp.MustCompile(`(^|[^-./"\w])([a-z0-9](?:[-a-z0-9]*[a-z0-9])?)/([a-z0-9](?:[-.a-z0-9]*[a-z0-9])?)`)
 
 // told is a sentence about a job, without names of jobs that the reader may not see.
 func (s *Sight) told(sentence string) string {

@@ -15,11 +15,13 @@ import (
 // Merges is the line of merges of a pool.
 type Merges struct {
 	// Pool is which; empty if there are no merges.
-	Pool    string
-	Pools   []Choice
-	Figures []Figure
-	Rows    []MergeRow
-	Pages   Paging
+	Pool string
+	// Pools are the first by name, MorePools how many are left out.
+	Pools     []Choice
+	MorePools int
+	Figures   []Figure
+	Rows      []MergeRow
+	Pages     Paging
 	// Shown is how many there are on all pages, Others how many of the pool are in namespaces that the reader may not see.
 	Shown, Others int
 }
@@ -53,8 +55,8 @@ func NewMerges(m *Model, s *Sight, pool string, page int, now time.Time) Merges 
 	if pools[pool] == nil {
 		pool = names[0]
 	}
-	list := Merges{Pool: nameText(pool)}
-	for _, name := range names[:min(len(names), mostPools)] {
+	list := Merges{Pool: nameText(pool), MorePools: max(0, len(names)-mostPools)}
+	for _, name := range names[:len(names)-list.MorePools] {
 		list.Pools = append(list.Pools, Choice{
 			Label: nameText(name), Path: Root + "merges?pool=" + url.QueryEscape(name), Chosen: name == pool,
 		})

@@ -51,6 +51,7 @@ func TestSentencesNameNobodyElse(t *testing.T) {
 	s := &Sight{Jobs: map[string]bool{"mine": true}, Merges: map[string]bool{"mine": true}}
 	for said, told := range map[string]string{
 		"needs 4 of nvidia.com/gpu, 3/8 workers":  "needs 4 of nvidia.com/gpu, 3/8 workers",
+		`Back-off pulling image "some/image:2.3"`: `Back-off pulling image "some/image:2.3"`,
 		"waits for theirs/llama and mine/bert":    "waits for a job of another namespace and mine/bert",
 		"(theirs/llama.v2), theirs/other: 2 left": "(a job of another namespace), a job of another namespace: 2 left",
 	} {
