@@ -57,7 +57,8 @@ func TestStoryOfATraining(t *testing.T) {
 		Stays: []ledger.Stay{
 			pod("ads", "llama-worker-0", begin, now.Add(-time.Minute), false),
 			pod("ads", "llama-worker-1", begin, begin.Add(time.Hour), true),
-			pod("ads", "other-worker-0", begin, now, false), pod("ads", "llama-2-worker-0", begin, now, false), pod("rec", "llama-worker-0", begin, now, false),
+			pod("ads", "other-worker-0", begin, now, false), pod("ads", "llama-2-worker-0", begin, now, false),
+			pod("rec", "llama-worker-0", begin, now, false),
 		},
 		Decisions: []ledger.Decision{
 			decision("new", "GaveWay", "Surplus left for ads/bert (PreemptionByScheduler).", begin.Add(time.Hour)),

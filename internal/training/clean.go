@@ -11,8 +11,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
-// cleanUp deletes the pods that cleanup.podPolicy names, and then the PodGroups and the Service of an ended job. A job that failed
-// because its time was over keeps no running pod: they would train on beyond any limit.
+// cleanUp deletes the pods that cleanup.podPolicy names, and then the PodGroups and the Service of an ended job. A job that
+// failed because its time was over keeps no running pod: they would train on beyond any limit.
 func (p *planner) cleanUp() {
 	active := false // With policy None running pods stay, and so does what they need: their group and their Service.
 	policy := p.Spec.Cleanup.PodPolicy
@@ -52,9 +52,9 @@ func (p *planner) ranOutOfTime() bool {
 	return false
 }
 
-// leaveNothing deletes the pods and PodGroups of a job that is being deleted and not gone yet, because somebody else's finalizer holds
-// it. Garbage collection would begin only once the job is gone, and nothing looks after its pods meanwhile. With propagation
-// Orphan they stay; an object without finalizers has so many that the cache dropped them.
+// leaveNothing deletes the pods and PodGroups of a job that is being deleted and not gone yet, because somebody else's finalizer
+// holds it. Garbage collection would begin only once the job is gone, and nothing looks after its pods meanwhile. With
+// propagation Orphan they stay; an object without finalizers has so many that the cache dropped them.
 func (p *planner) leaveNothing() {
 	finalizers := p.Job.Finalizers
 	if len(finalizers) == 0 || slices.Contains(finalizers, metav1.FinalizerOrphanDependents) {

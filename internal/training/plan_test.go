@@ -284,7 +284,9 @@ func TestDeletedJobGetsNoWorkers(t *testing.T) {
 
 // Garbage collection leaves the pods alone for as long as the job is there.
 func TestJobThatAFinalizerHoldsKeepsNoPods(t *testing.T) {
-	for finalizer, pods := range map[string]int{"example.com/hold": 2, metav1.FinalizerDeleteDependents: 2, metav1.FinalizerOrphanDependents: 0} {
+	for finalizer, pods := range map[string]int{
+		"example.com/hold": 2, metav1.FinalizerDeleteDependents: 2, metav1.FinalizerOrphanDependents: 0,
+	} {
 		g := NewWithT(t)
 		w := newSimulator(t, 2, 2).trains()
 		w.o.Job.DeletionTimestamp, w.o.Job.Finalizers = &metav1.Time{Time: w.now}, []string{finalizer}

@@ -318,7 +318,8 @@ func (m *mirror) readPodSpec(key types.NamespacedName, p *corev1.Pod) *knownPod 
 	return is
 }
 
-// shareAmounts returns amounts that are equal to these: pods mostly ask for what others ask for. Neither must be changed any more.
+// shareAmounts returns amounts that are equal to these: pods mostly ask for what others ask for. Neither must be changed any
+// more.
 func (m *mirror) shareAmounts(own capacity.Amounts) capacity.Amounts {
 	var key []byte
 	for _, name := range slices.Sorted(maps.Keys(own)) {
@@ -442,9 +443,9 @@ func isUnderWay(job *v1beta1.ElasticTrainingJob) bool {
 	return st.CompletionTime == nil && job.DeletionTimestamp == nil && st.Attempt != nil && !job.Spec.Suspend
 }
 
-// mirrored returns the mirror, locked for reading, and a function that unlocks it, once the watches have seen all there is. To read
-// the caches meanwhile would have everything in memory twice, just when an operator that starts needs most. Without watches it reads
-// them.
+// mirrored returns the mirror, locked for reading, and a function that unlocks it, once the watches have seen all there is. To
+// read the caches meanwhile would have everything in memory twice, just when an operator that starts needs most. Without watches
+// it reads them.
 func (a *Arbiter) mirrored(ctx context.Context) (*mirror, func(), error) {
 	if !a.isWatching() {
 		m, err := readMirror(ctx, a.reader, a.config)

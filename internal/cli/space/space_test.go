@@ -364,7 +364,8 @@ func TestOwnersSteerNoTerminal(t *testing.T) {
 	g := NewWithT(t)
 	of := claimed("scratch", "1h", before(day))
 	of.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: "v1", Kind: "\x1b[2J", Name: "y\nads/other   1Ti\t-   -   -   delete: is unused" + strings.Repeat("!", 1000), UID: "p",
+		APIVersion: "v1", Kind: "\x1b[2J", UID: "p",
+		Name: "y\nads/other   1Ti\t-   -   -   delete: is unused" + strings.Repeat("!", 1000),
 	}}
 	out, _, code := newWorld(t, of).run("space", "-n", "ads")
 	g.Expect(code).To(Equal(0))

@@ -48,8 +48,8 @@ func create(ctx context.Context, c client.Client, job *v1beta1.ElasticTrainingJo
 	}
 	if err := c.Create(ctx, job); err != nil {
 		if leavesOpen(err) {
-			err = fmt.Errorf("%s may have been created all the same, without its script, and would hold what it is placed on: see whether "+
-				"it is there, and delete it: %w", job.Name, err)
+			err = fmt.Errorf("%s may have been created all the same, without its script, and would hold what it is placed on: "+
+				"see whether it is there, and delete it: %w", job.Name, err)
 		}
 		return explain(err, job.Name)
 	}

@@ -105,11 +105,12 @@ func (c *Copies) ShareResources(list corev1.ResourceList) corev1.ResourceList {
 	return c.resources.Intern(string(appendResources(nil, list)), func() corev1.ResourceList { return list })
 }
 
-// mostContainers is how many containers a pod has at most that shares them: a container takes 440 bytes, and may add two to a key.
+// mostContainers is how many containers a pod has at most that shares them. A container takes 440 bytes, and may add two to a
+// key.
 const mostContainers = 8
 
-// shareContainers returns stripped containers that are equal to these. Neither must be changed any more. It leaves a list as it is
-// if it is long, or one of its containers takes a port of the node.
+// shareContainers returns stripped containers that are equal to these. Neither must be changed any more. It leaves a list as it
+// is if it is long, or one of its containers takes a port of the node.
 func (c *Copies) shareContainers(list []corev1.Container) []corev1.Container {
 	if len(list) > mostContainers {
 		return list

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
+	"strconv"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -22,7 +23,7 @@ func worker(index int) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprint("ctr-worker-", index), OwnerReferences: owned("ctr", "job").OwnerReferences,
-			Labels:      map[string]string{v1beta1.LabelJob: "ctr", v1beta1.LabelWorkerIndex: fmt.Sprint(index)},
+			Labels:      map[string]string{v1beta1.LabelJob: "ctr", v1beta1.LabelWorkerIndex: strconv.Itoa(index)},
 			Annotations: map[string]string{groupNameKey: "ctr"},
 		},
 		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "trainer", Resources: corev1.ResourceRequirements{
@@ -30,6 +31,10 @@ func worker(index int) *corev1.Pod {
 		}}}},
 	}
 	return pod
+}
+
+func asking(requests corev1.ResourceList) corev1.Container {
+	return corev1.Container{Resources: corev1.ResourceRequirements{Requests: requests}}
 }
 
 func TestPodsOfAJobShareWhatTheyHaveAlike(t *testing.T) {
@@ -54,7 +59,7 @@ func TestPodsOfAJobShareWhatTheyHaveAlike(t *testing.T) {
 // An object that shares is equal to the one that would not, whatever came before it.
 func TestSharingChangesNothing(t *testing.T) {
 	g := NewWithT(t)
-	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // a seed, so that it fails again
+	random := rand.New(rand.NewPCG(1, 1))
 	amounts := []resource.Quantity{
 		resource.MustParse("1"), resource.MustParse("1000m"), resource.MustParse("1Ki"), resource.MustParse("1024"),
 		*resource.NewQuantity(1, resource.BinarySI), resource.MustParse("0.1"),
@@ -75,8 +80,8 @@ func TestSharingChangesNothing(t *testing.T) {
 	for range 5000 {
 		pod := worker(random.IntN(3))
 		maps.Copy(pod.Annotations, map[string]string{pick("x", "xy", groupNameKey): pick("", "y", "z")})
-		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Requests: resources()}})
-		pod.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: resources()}}}
+		pod.Spec.Containers = append(pod.Spec.Containers, asking(resources()))
+		pod.Spec.InitContainers = []corev1.Container{asking(resources())}
 		if random.IntN(2) == 0 {
 			pod.Spec.InitContainers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
 		}

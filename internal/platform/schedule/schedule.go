@@ -47,8 +47,8 @@ func Parse(line, timeZone string) (Schedule, error) {
 }
 
 // Next is the first time of the schedule after another; zero where there is none in the five years that follow, which happens to
-// 29 February alone, about a year such as 2100. When clocks go back, a line that names hours comes once in the hour that a day has
-// twice; when they go forward, it leaves out a day that lacks its hour.
+// 29 February alone, about a year such as 2100. When clocks go back, a line that names hours comes once in the hour that a day
+// has twice; when they go forward, it leaves out a day that lacks its hour.
 func (s Schedule) Next(after time.Time) time.Time {
 	next := s.line.Next(after.In(s.zone))
 	for s.namesHours() && isRepeated(next) {

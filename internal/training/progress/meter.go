@@ -45,6 +45,13 @@ type Meter struct {
 	Account Account
 }
 
+// noteSlowest takes which worker was the slowest, if there is such a worker.
+func (m *Meter) noteSlowest(s Slowest, at time.Time) {
+	if m.Workers == 0 || s.Worker < m.Workers {
+		m.slow.note(s, at)
+	}
+}
+
 // NoteReport takes a report. It returns an error, and ignores the report, if it goes backwards although the training did not
 // start anew.
 func (m *Meter) NoteReport(r Report, at, arrived time.Time) error {
@@ -72,8 +79,8 @@ func (m *Meter) NoteReport(r Report, at, arrived time.Time) error {
 	if r.Total == 0 {
 		r.Total = m.last.Total
 	}
-	if !starts && r.Phase == PhaseTrain && (m.Workers == 0 || r.Slowest.Worker < m.Workers) {
-		m.slow.note(r.Slowest, at)
+	if !starts && r.Phase == PhaseTrain {
+		m.noteSlowest(r.Slowest, at)
 	}
 	// A line that only says that a phase begins is no step, but silence counts from it all the same.
 	m.fresh = r.Phase == PhaseStart || m.fresh && m.heard && steps <= 0

@@ -136,8 +136,8 @@ func mostPerPart(days []PartDay) []PartDay {
 	return best
 }
 
-// recordCollected notes until when days were looked at. The last note holds: a clock that is set back leaves a later one, and a day
-// that is looked at once too often does no harm.
+// recordCollected notes until when days were looked at. The last note holds: a clock that is set back leaves a later one, and a
+// day that is looked at once too often does no harm.
 func recordCollected(ctx context.Context, tx transaction, collected []Collected) error {
 	for _, c := range collected { // there are few
 		if err := tx.insertRows(ctx, "INSERT INTO collected_day (day, until_at)", [][]any{{dayOf(c.Day), c.Until.Unix()}},
