@@ -85,6 +85,19 @@ var _ = Describe("The end of a job", func() {
 			"PodGroup a", "PodGroup a-surplus", "Service a-workers"),
 	)
 
+	It("by deletion leaves no pods while somebody else's finalizer holds the job", func() {
+		s := newScenario("held", 2)
+		held := s.Job("a").Range(2, 2).Obj()
+		held.Finalizers = []string{"example.com/hold"}
+		s.Create(held)
+		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
+		s.DeleteJob("a")
+		Eventually(s.Remains).Should(ConsistOf("ElasticTrainingJob a", "Service a-workers"), "who waits may have its room")
+		Consistently(s.Remains).WithTimeout(severalCycles).Should(HaveLen(2), "and nothing is created")
+		s.Patch(s.Read("a"), `{"metadata":{"finalizers":null}}`)
+		Eventually(s.Remains).Should(BeEmpty(), "the rest goes with the job")
+	})
+
 	It("by deletion leaves nothing", func() {
 		s := newScenario("deleted", 2)
 		s.Submit(s.Job("a").Range(2, 4), s.Job("waits").Range(3, 3))
